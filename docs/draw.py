@@ -205,7 +205,7 @@ def pit() -> Figure:
 
 
 def densities() -> Figure:
-    """What is predicted at three places, and what is true there."""
+    """Predicted and true densities at three places."""
     places = np.array([[4.0], [11.0], [18.0]])
     models, drawn = line_and_repairs(), []
     for place in places:

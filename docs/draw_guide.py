@@ -479,7 +479,7 @@ def scale(table: Table) -> Figure:
 
 
 def own_model(table: Table) -> Figure:
-    """What repairs gain behind a model of LightGBM, on rows that neither has seen."""
+    """Gains of repairs of a model of LightGBM, on rows that neither was fitted on."""
     gains: dict[str, list[float]] = {}
     for seed in SEEDS:
         rng = np.random.default_rng(seed)

@@ -83,9 +83,15 @@ def _no_log_outlives_its_stream() -> Iterator[None]:
 
 
 @pytest.fixture
-def kdg(capsys, tmp_path, monkeypatch):
-    """Call ``kdg`` in an empty folder; returns exit code, stdout and stderr."""
+def in_tmp_path(tmp_path, monkeypatch) -> Path:
+    """Make an empty folder the working directory."""
     monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def kdg(capsys, in_tmp_path):
+    """Call ``kdg`` in an empty folder; returns exit code, stdout and stderr."""
 
     def call(*arguments: str) -> tuple[int, str, str]:
         from kdgraph.cli.main import main
@@ -126,6 +132,17 @@ def openml_server(_server, openml_cache, monkeypatch) -> Server:
 
 
 @pytest.fixture
+def no_reply(monkeypatch) -> None:
+    """Let no name of a host be found, as without a network; retries do not wait."""
+
+    def refuse(*args, **kwargs):
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+
+
+@pytest.fixture
 def no_network(monkeypatch) -> None:
     """Make every attempt to open a connection fail."""
 
@@ -139,8 +156,9 @@ def no_network(monkeypatch) -> None:
 
 @pytest.fixture(scope="session")
 def as_user() -> Callable[[int], list[str]]:
-    """What to put before a command so that another user runs it, of a group that all of them share;
-    only root may.
+    """Return the words before a command that make another user run it; skip unless root runs it.
+
+    All these users have one group.
     """
     setpriv = shutil.which("setpriv")
     if os.geteuid() != 0 or setpriv is None:

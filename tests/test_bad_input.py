@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kdgraph.cli.main import main
 from tests.variations import others_slow
 
 TINY = ["parent.n_estimators=5", "ood.n=20", "ood.radii=[2]", "figures=none", "n_jobs=1"]
@@ -21,15 +20,9 @@ DROP = "leave it out: 'dataset.drop=[{}]'"
 
 
 @pytest.fixture
-def kdg(capsys, tmp_path, monkeypatch) -> Callable[..., tuple[int, str, str]]:
+def kdg(kdg) -> Callable[..., tuple[int, str, str]]:
     """Call ``kdg run`` in an empty folder; returns exit code, stdout and stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = main(["run", *arguments, *TINY])
-        return code, *capsys.readouterr()
-
-    return call
+    return lambda *arguments: kdg("run", *arguments, *TINY)
 
 
 def valid_table(n: int = 60, **columns: Any) -> pd.DataFrame:
@@ -455,7 +448,7 @@ BAD_SPLITS = {
             "choose a data set with classes, or what is for regression: method=local_pit"
         ),
     ),
-    "a regression that is told before the file is read": (
+    "a regression, before the file is read": (
         write_csv(valid_table(age=np.inf)),
         [*CSV, "dataset.task=regression"],
         (
@@ -587,8 +580,8 @@ def test_output_folder_is_named_after_the_file(kdg, tmp_path):
             "dataset=table",
             "dataset.path=my table.csv",
             "dataset.target=label",
-            "dataset.name=mine",
+            "dataset.name=custom",
         )[0]
         == 0
     )
-    assert (tmp_path / "outputs" / "mine").is_dir()
+    assert (tmp_path / "outputs" / "custom").is_dir()

@@ -118,13 +118,13 @@ def test_files_of_something_else_are_made_again(kernels, content):
 
 
 def test_a_folder_of_the_user_comes_before_that_of_the_source(kernels, tmp_path, monkeypatch):
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "mine"))
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "custom"))
     assert kernels.hits() == 0 and kernels.hits() == 1
-    assert not kernels.folder.exists() and len(list((tmp_path / "mine").rglob("*.nbi"))) == 2
+    assert not kernels.folder.exists() and len(list((tmp_path / "custom").rglob("*.nbi"))) == 2
 
 
 def test_kernels_in_a_closed_folder_are_read(kernels, monkeypatch, caplog):
-    """As in an image that has compiled them; a folder that others may write to is taken too."""
+    """An image may have compiled them; a folder that others may write to is used too."""
     kernels.hits()
     before = {path: path.read_bytes() for path in kernels.folder.iterdir()}
 

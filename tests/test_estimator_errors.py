@@ -34,7 +34,7 @@ Y = (X[:, 0] + RNG.normal(scale=0.5, size=80) > 0).astype(int)
 
 def public_estimators(*packages: str) -> dict[str, type]:
     """Return the exported classes that are fitted behind a parent, by name."""
-    found = {}
+    estimators = {}
     for package in packages:
         module = importlib.import_module(f"kdgraph.{package}")
         for name in module.__all__:
@@ -45,8 +45,8 @@ def public_estimators(*packages: str) -> dict[str, type]:
                 and name not in ABSTRACT
                 and "estimator" in inspect.signature(item).parameters
             ):
-                found[name] = item
-    return found
+                estimators[name] = item
+    return estimators
 
 
 FIRST_CHECKS_THE_PARENT = {

@@ -167,9 +167,9 @@ def check_table(quoted: str, printed: str) -> None:
     """
     lines = printed[printed.index(quoted.splitlines()[0]) :].splitlines()
     for expected, line in zip(quoted.splitlines(), lines, strict=False):
-        cells, found = (re.split(r"\s{2,}", text.strip())[:-2] for text in (expected, line))
-        assert found[:1] == cells[:1]
-        for cell, value in zip(cells[1:], found[1:], strict=True):
+        cells, actual = (re.split(r"\s{2,}", text.strip())[:-2] for text in (expected, line))
+        assert actual[:1] == cells[:1]
+        for cell, value in zip(cells[1:], actual[1:], strict=True):
             pairs = [re.findall(r"[-+]?\d*\.?\d+", text) for text in (cell, value)]
             tolerance = 10 if cell.endswith("%") else 0.01
             np.testing.assert_allclose(

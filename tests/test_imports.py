@@ -154,15 +154,15 @@ def test_every_package_has_a_layer():
 
 
 OF_THE_LIBRARY = {"numpy", "scipy", "sklearn", "numba", "joblib", "pandas"}
-"""What the library imports: all that it needs."""
+"""Packages that the library imports: all that it needs."""
 BROUGHT = {"threadpoolctl", "llvmlite"}
-"""What scikit-learn and numba cannot be without."""
+"""Packages that scikit-learn and numba require."""
 OF_THE_RUNNER = {"hydra", "omegaconf", "openml", "matplotlib", "pyarrow", "rich", "jinja2"} | {
     *("arff", "requests", "urllib3"),  # of openml
     *("yaml",),  # of omegaconf
     *("PIL", "packaging"),  # of matplotlib
 }
-"""What the command imports besides, with what these bring."""
+"""Packages that the command imports too, with those that these require."""
 
 
 def test_each_tier_imports_its_own_libraries():
@@ -347,6 +347,34 @@ FORESTS = [
     (FIT_FORESTS, {"hydra", "omegaconf", *NEVER_IMPORTED}),
     ("import kdgraph.parents, kdgraph.geometry, kdgraph.runner.run", NEVER_IMPORTED),
 ]
+
+
+SOURCES = """
+from kdgraph.data import images, ood, openml, simulations, tables
+simulations.Circle(), simulations.Blobs(), tables.SklearnTable("wine"), tables.TableFile("a", "y")
+tables.ArrayFile("a.npz"), tables.TextFile("a.csv"), tables.Newsgroups(), tables.FriedmanTable()
+openml.OpenmlTable(61)
+"""
+
+
+@pytest.mark.parametrize(
+    ("statements", "absent"),
+    [
+        ("import kdgraph.figures", {"matplotlib.pyplot", "sklearn", "scipy", "pandas"}),
+        (
+            "import kdgraph.metrics",
+            {"sklearn", "scipy", "pandas", "matplotlib", "numba", "hydra", "torch", "kdgraph.data"},
+        ),
+        (SOURCES, {"sklearn", "scipy", "pandas", "torch", "openml"}),
+    ],
+    ids=["figures", "metrics", "sources"],
+)
+def test_light_packages_import_no_heavy_ones(statements, absent):
+    code = f"{statements}\nimport sys; print(*({absent!r} & sys.modules.keys()))"
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert process.stdout == "\n"
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 :class:`Rows` are the training or the calibration rows, with weights and groups. A parent is more
 confident on rows that it was fitted on than on new ones, so its outputs there calibrate nothing.
-Two ways give honest outputs for every training row, so that no row has to be held out:
+Two ways give out-of-sample outputs for every training row, so that no row has to be held out:
 
 - *out of bag*: the trees of a bagged forest that were not fitted on the row (Breiman 1996,
   "Out-of-bag estimation"), by :class:`OutOfBag`;

@@ -105,7 +105,7 @@ def _check(args: argparse.Namespace, option_of: Mapping[str, str], arguments: li
         measured = pool_folds(runs, table, gates)
         measured = measure_models(measured, runs, configs, args.ood and Path(args.ood))
     agrees = agreement is None or not agreement.n_different
-    # A repair of a model that predicts otherwise than its user's is none of theirs.
+    # Repairs are for the user's model alone, so not for one that predicts otherwise.
     repairs = _repairs(measured, args) if agrees else []
     reading = reading_sentence(measured, agreement, args.expect)
     recommendation = advice(measured) if agrees else NO_ADVICE

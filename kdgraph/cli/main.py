@@ -132,7 +132,9 @@ def _in_one_line(error: OSError) -> str:
 
 
 def _remedy(error: OSError, folder: str) -> str:
-    remedy = REMEDIES.get(error.errno or 0, "check the name, and that it is what the help asks for")
+    remedy = REMEDIES.get(
+        error.errno or 0, "check the name, and that it is what the help describes"
+    )
     return remedy.format(folder=folder)
 
 

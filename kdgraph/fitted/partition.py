@@ -34,7 +34,7 @@ class FittedPartition(PipelinePartition):
 
     Notes
     -----
-    Original to kdgraph. The vote is what the parent predicts, in the order of its classes, whoever
+    Original to kdgraph. Probabilities are those of the parent, in the order of its classes, whoever
     has grown the leaves.
 
     Examples

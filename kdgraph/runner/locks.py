@@ -176,7 +176,7 @@ def _acquire(path: Path, age: _LockAge) -> bool:
         with os.fdopen(handle, "w") as file:
             file.write(json.dumps(_this_owner()))
     # A full disk, or an interruption: a lock without a name counts as a living process's for a
-    # while, so nobody could remove it.
+    # while, so it could not be removed.
     except BaseException:
         path.unlink(missing_ok=True)
         raise

@@ -34,13 +34,13 @@ Y = (np.arange(N) // 20) % 2
 def precision_warnings(parent, X=X, **options) -> list[str]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warn_precision_loss("mine", parent, X, **options)
+        warn_precision_loss("custom", parent, X, **options)
     return [str(warning.message) for warning in caught]
 
 
 TREE = DecisionTreeClassifier(max_depth=1).fit(X, Y)
 TIME_LOSS = (
-    "mine: of 200 different values of 'time', single precision, in which DecisionTreeClassifier"
+    "custom: of 200 different values of 'time', single precision, in which DecisionTreeClassifier"
     " computes, has 6"
 )
 
@@ -57,7 +57,7 @@ def test_warning_names_the_feature_and_the_remedy():
     assert precision_warnings(TREE, names=names) == [f"{TIME_LOSS}; {advice}"]
     assert precision_warnings(TREE, pd.DataFrame(X, columns=names)) == [f"{TIME_LOSS}; {advice}"]
     assert precision_warnings(TREE)[0].startswith(
-        "mine: of 200 different values of column 1, single precision"
+        "custom: of 200 different values of column 1, single precision"
     )
 
 

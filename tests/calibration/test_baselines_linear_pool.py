@@ -12,6 +12,7 @@ from kdgraph import DensityGate
 from kdgraph.calibration import LinearPool, ScoreMap
 from kdgraph.errors import ParameterError
 from kdgraph.metrics import nll
+from tests.calibration.counted_forest import CountedForest
 
 
 @pytest.fixture(scope="module")
@@ -47,16 +48,6 @@ def test_pool_is_the_mean_of_its_members(parent, rows):
         nll(code, pool.predict_proba(X_test))
         <= np.mean([nll(code, proba) for proba in members]) + 1e-12
     )
-
-
-class CountedForest(RandomForestClassifier):
-    """Forest that counts its predictions."""
-
-    n_predictions = 0
-
-    def predict_proba(self, X):
-        type(self).n_predictions += 1
-        return super().predict_proba(X)
 
 
 def test_parent_predicts_once_for_all_members(rows):

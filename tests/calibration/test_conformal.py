@@ -155,7 +155,7 @@ def test_coverage_over_exchanged_rows_is_exact(m, coverage, score, seed):
 @settings(max_examples=30)
 @given(st.integers(5, 25), st.floats(0.05, 0.95), st.sampled_from(SCORES), st.integers(0, 10**6))
 def test_ties_only_raise_the_coverage(m, coverage, score, seed):
-    """Of a forest with few trees, many probabilities are equal, and some are 0."""
+    """A forest of few trees has many equal probabilities, some of which are 0."""
     generator = np.random.default_rng(seed)
     proba = generator.multinomial(4, np.full(3, 1 / 3), size=m + 1) / 4
     y = generator.integers(3, size=m + 1)
@@ -288,7 +288,7 @@ def test_rows_of_no_known_group_get_the_threshold_of_all_rows():
 
 @pytest.mark.parametrize("conditional", ["class", "group"])
 def test_conditional_sets_cover_each_class_and_group(conditional):
-    """Where one group is far less certain than another, one threshold fails in both."""
+    """One threshold fails in two groups of which one is far less certain."""
     generator = np.random.default_rng(1)
     proba, y = draw(12_000, generator)
     cell = y if conditional == "class" else generator.integers(2, size=12_000)

@@ -68,10 +68,10 @@ def dense_map(log_proba, y, weight, diagonal, off_diagonal, intercept, structure
         )
 
     start = np.ones(K) if structure == "vector" else np.eye(K).ravel()
-    found = minimize(
+    optimum = minimize(
         loss, np.append(start, np.zeros(K)), jac="3-point", method="BFGS", options={"gtol": 1e-9}
     )
-    W, b = unpack(found.x)
+    W, b = unpack(optimum.x)
     return lambda log_proba: softmax(log_proba @ W.T + b, axis=1)
 
 
@@ -154,9 +154,9 @@ def test_map_recovers_the_truth():
     q = softmax(log_proba @ truth[:, :-1].T + truth[:, -1], axis=1)
     y = (q.cumsum(axis=1) < rng.random((len(q), 1))).sum(axis=1)
     W = fit_softmax_map(log_proba, y, np.ones(len(y)), np.full((3, 4), 1e-7))
-    found = softmax(log_proba @ W[:, :-1].T + W[:, -1], axis=1)
+    estimate = softmax(log_proba @ W[:, :-1].T + W[:, -1], axis=1)
     # Probabilities have standard errors of about sqrt(12 / 50,000) / 4 = .004.
-    assert np.abs(found - q).mean() < 0.005
+    assert np.abs(estimate - q).mean() < 0.005
 
 
 def test_weights_count_rows():

@@ -145,14 +145,14 @@ def test_other_predictions_of_the_user_are_reported_first(capsys):
     model, new = joblib.load("model.joblib"), pd.read_csv("new.csv")
     other = pd.DataFrame(model.predict_proba(new.drop(columns="rich")), columns=model.classes_)
     other.loc[7] = 1 - other.loc[7]
-    other.to_csv("mine.csv", index=False)
-    words = ["check", *MODEL, "--methods", "sigmoid", "--folds", "2", "--expect", "mine.csv"]
+    other.to_csv("custom.csv", index=False)
+    words = ["check", *MODEL, "--methods", "sigmoid", "--folds", "2", "--expect", "custom.csv"]
     assert main([*words, "hydra.launcher.n_jobs=1"]) == 0
     printed = capsys.readouterr().out
     difference = abs(other.loc[7].iloc[1] - other.loc[7].iloc[0])
     sentence = (
         f"The model was not read as you use it: 1 of {len(new)} rows have other probabilities than"
-        f" in mine.csv, by up to {difference:.2g} (row 7)."
+        f" in custom.csv, by up to {difference:.2g} (row 7)."
     )
     printed = " ".join(printed.split())
     assert sentence in printed
@@ -237,16 +237,16 @@ def test_rows_of_the_user_s_own_are_a_set_out_of_distribution(capsys):
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory) -> Path:
+def model_files(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     make_files(folder)
     return folder
 
 
 @pytest.fixture
-def files(made, tmp_path, monkeypatch):
+def files(model_files, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    shutil.copytree(model_files, tmp_path, dirs_exist_ok=True)
 
 
 @pytest.mark.usefixtures("files")

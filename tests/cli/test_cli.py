@@ -324,22 +324,22 @@ def test_methods_without_a_prefix_use_equal_forests(kdg):
 
 @pytest.fixture
 def failing(tmp_path, monkeypatch):
-    """A calibrator that fails, in the folder ``mine``."""
+    """A calibrator that fails, in the folder ``custom``."""
     (tmp_path / "failing_parts.py").write_text(
         "from kdgraph.calibration import Uncalibrated\n"
         "class Failing(Uncalibrated):\n"
         "    def _fit_after(self, train, calibration):\n"
         "        raise RuntimeError('no\\nluck')\n"
     )
-    (tmp_path / "mine" / "calibrator").mkdir(parents=True)
-    (tmp_path / "mine" / "calibrator" / "failing.yaml").write_text(
+    (tmp_path / "custom" / "calibrator").mkdir(parents=True)
+    (tmp_path / "custom" / "calibrator" / "failing.yaml").write_text(
         "# Fails\nname: failing\n_target_: failing_parts.Failing\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
 
 
 def test_a_failure_keeps_the_traceback_and_lets_the_others_run(kdg, tmp_path, failing):
-    code, out, err = kdg("run", "--config-dir", "mine", *TINY, "calibrator=failing")
+    code, out, err = kdg("run", "--config-dir", "custom", *TINY, "calibrator=failing")
     (trace,) = tmp_path.rglob("error.txt")
     where = trace.relative_to(tmp_path)
     assert (code, out, err) == (
@@ -352,7 +352,7 @@ def test_a_failure_keeps_the_traceback_and_lets_the_others_run(kdg, tmp_path, fa
         "run",
         "-m",
         "--config-dir",
-        "mine",
+        "custom",
         *TINY,
         "calibrator=failing,none",
         "hydra/launcher=basic",
@@ -372,7 +372,7 @@ def test_fail_fast_sweep_ends_with_its_first_failure(kdg, failing):
     swept = [
         "-m",
         "--config-dir",
-        "mine",
+        "custom",
         *TINY,
         "calibrator=none,failing,isotonic",
         "fail_fast=true",
@@ -426,12 +426,12 @@ def test_an_error_of_the_operating_system_is_one_line(kdg, monkeypatch, number, 
         (
             FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "a file"),
             "cannot use a file: No such file or directory; check the name, and that it is what the"
-            " help asks for",
+            " help describes",
         ),
         (
             OSError("[10:01:02] /src/io.cc:7: cannot open\nbacktrace"),
             "the system refused a file or a connection: cannot open; check the name, and that it is"
-            " what the help asks for",
+            " what the help describes",
         ),
         (
             RuntimeError("Symlink loop from '/data/loop'"),
@@ -560,13 +560,13 @@ def test_composing_imports_no_science():
 
 
 def test_a_sweep_in_an_experiment_takes_other_values_without_m(kdg, tmp_path):
-    folder = tmp_path / "mine" / "experiment"
+    folder = tmp_path / "custom" / "experiment"
     folder.mkdir(parents=True)
     (folder / "seeds.yaml").write_text(
         "# @package _global_\nhydra: {mode: MULTIRUN, sweeper: {params: {seed: 5}}}\n"
     )
     code, out, _ = kdg(
-        "run", "--config-dir", str(tmp_path / "mine"), "experiment=seeds", "seed=0,1", *TINY
+        "run", "--config-dir", str(tmp_path / "custom"), "experiment=seeds", "seed=0,1", *TINY
     )
     assert code == 0
     assert sorted(

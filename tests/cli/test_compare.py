@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from functools import partial
+from itertools import product
 
 import pandas as pd
 import pytest
 
-from kdgraph.cli.main import main
 from kdgraph.results.comparison.tables import COMPARISON_COLUMNS
 from tests.results.conftest import make_record, write
 
@@ -15,33 +16,17 @@ LEVELS = {"kdf": -0.1, "isotonic": 0.0, "sigmoid": 0.1}
 
 
 @pytest.fixture
-def kdg(capsys, monkeypatch, tmp_path):
-    """Call ``kdg compare`` where three methods have run on 8 data sets with 2 seeds; returns exit
-    code, stdout and stderr.
-    """
-    for d in range(8):
-        for s in range(2):
-            base = 0.5 + 0.02 * d + 0.002 * s
-            for method, change in LEVELS.items():
-                values = {"error": base + change, "oce@sphere:radius=2": base - change, "mmc": 0.9}
-                write(
-                    tmp_path,
-                    [
-                        make_record(
-                            f"d{d}",
-                            method,
-                            seed=s,
-                            values=values,
-                            of_parent=dict.fromkeys(values, base),
-                        )
-                    ],
-                )
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        return main(["compare", *arguments]), *capsys.readouterr()
-
-    return call
+def kdg(kdg, tmp_path):
+    """Call ``kdg compare`` where three methods have run on 8 data sets with 2 seeds."""
+    for d, s in product(range(8), range(2)):
+        base = 0.5 + 0.02 * d + 0.002 * s
+        for method, change in LEVELS.items():
+            values = {"error": base + change, "oce@sphere:radius=2": base - change, "mmc": 0.9}
+            of_parent = dict.fromkeys(values, base)
+            write(
+                tmp_path, [make_record(f"d{d}", method, seed=s, values=values, of_parent=of_parent)]
+            )
+    return partial(kdg, "compare")
 
 
 def test_over_many_data_sets_there_is_a_table_for_each_measure(kdg) -> None:

@@ -22,46 +22,25 @@ TINY = ["parent.n_estimators=5", "ood.n=20", "ood.radii=[2]", "figures=none", "n
 
 
 @pytest.fixture
-def kdg(capsys, tmp_path, monkeypatch):
-    """Call ``kdg`` in an empty folder that has three data sets of its own; returns exit code,
-    stdout and stderr.
-    """
-    folder = tmp_path / "mine" / "dataset" / "few"
+def kdg(kdg, tmp_path):
+    """Call ``kdg`` in an empty folder that has three data sets of its own."""
+    folder = tmp_path / "custom" / "dataset" / "few"
     folder.mkdir(parents=True)
     for name, id in {"one": 61, "two": 62, "three": 9063}.items():
         node = f"# Made up\ndefaults: [/dataset/openml@_here_, _self_]\nname: {name}\nid: {id}\n"
         (folder / f"{name}.yaml").write_text(f"# @package dataset\n{node}")
-    monkeypatch.chdir(tmp_path)
 
-    def call(command: str, *arguments: str) -> tuple[int, str, str]:
-        more = (
-            [arguments[0], "--config-dir", "mine", *arguments[1:]]
-            if command == "data"
-            else ["--config-dir", "mine", *arguments]
-        )
-        code = main([command, *more])
-        return code, *capsys.readouterr()
+    def call(*arguments: str) -> tuple[int, str, str]:
+        n_words = 2 if arguments[0] == "data" else 1
+        return kdg(*arguments[:n_words], "--config-dir", "custom", *arguments[n_words:])
 
     return call
 
 
 @pytest.fixture
 def where(openml_cache):
-    """What messages call the cache."""
+    """Name of the cache in messages."""
     return openml_cache / "org" / "openml" / "www"
-
-
-@pytest.fixture
-def no_reply(monkeypatch):
-    """A machine without a network."""
-    import socket
-
-    monkeypatch.setattr(
-        socket,
-        "getaddrinfo",
-        lambda *_, **__: (_ for _ in ()).throw(socket.gaierror(-2, "Name or service not known")),
-    )
-    monkeypatch.setattr("time.sleep", lambda seconds: None)
 
 
 def test_every_configuration_of_openml_is_found_with_its_number():
@@ -131,16 +110,16 @@ def test_get_by_name_group_pattern_number_and_override(kdg, openml_server):
 
 
 def test_get_of_an_experiment(kdg, openml_server, tmp_path):
-    folder = tmp_path / "mine" / "experiment"
+    folder = tmp_path / "custom" / "experiment"
     folder.mkdir()
     sweep = {
         "mode": "MULTIRUN",
         "sweeper": {"params": {"dataset": "few/one, few/two", "seed": "range(0,50)"}},
     }
-    (folder / "mine.yaml").write_text(f"# @package _global_\n{yaml.safe_dump({'hydra': sweep})}")
+    (folder / "custom.yaml").write_text(f"# @package _global_\n{yaml.safe_dump({'hydra': sweep})}")
     for id in (61, 62):
         openml_server.add(id, numeric_table())
-    assert kdg("data", "get", "experiment=mine")[1].endswith(", 2 of them fetched now\n")
+    assert kdg("data", "get", "experiment=custom")[1].endswith(", 2 of them fetched now\n")
 
 
 def test_get_names_what_cannot_be_had(kdg, where, openml_cache, no_reply):
@@ -294,7 +273,7 @@ def test_a_parallel_sweep_leaves_it_out_too(kdg, openml_cache, no_reply):
 
 
 def test_what_require_shuts_out_is_not_runnable(kdg, openml_cache, tmp_path):
-    (tmp_path / "mine" / "dataset" / "few" / "two.yaml").write_text(
+    (tmp_path / "custom" / "dataset" / "few" / "two.yaml").write_text(
         "# @package dataset\ndefaults: [/dataset/openml@_here_, _self_]\nname: two\nid:"
         " 62\nrequire: numeric\n"
     )

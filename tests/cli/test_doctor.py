@@ -44,8 +44,8 @@ def test_runs_and_the_store_are_counted(tmp_path):
     (tmp_path / "spiral" / "kdf" / "1234" / "result.json").write_text("{}")
     (tmp_path / ".store" / "fit").mkdir(parents=True)
     (tmp_path / ".store" / "fit" / "entry").write_bytes(bytes(20_000_000))
-    (found,) = [each for each in checkup.check_up(tmp_path) if each.name == "outputs"]
-    assert "1 finished runs, 0.02 GB in the store" in found.value and not found.wrong
+    (outputs,) = [each for each in checkup.check_up(tmp_path) if each.name == "outputs"]
+    assert "1 finished runs, 0.02 GB in the store" in outputs.value and not outputs.wrong
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is closed to root")
@@ -60,12 +60,12 @@ def test_a_folder_without_write_access_is_reported_with_its_remedy(tmp_path, mon
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(checkup.tempfile, "TemporaryFile", refuse)
-    found = checkup._folder("outputs", tmp_path / "new", "--out", lambda: "")
-    assert (found.wrong, found.value) == (
+    finding = checkup._folder("outputs", tmp_path / "new", "--out", lambda: "")
+    assert (finding.wrong, finding.value) == (
         True,
         f"{tmp_path / 'new'} cannot be written to (Permission denied)",
     )
-    assert found.remedy == f"--out=DIR names another folder; or change the rights of {tmp_path}"
+    assert finding.remedy == f"--out=DIR names another folder; or change the rights of {tmp_path}"
 
 
 def test_a_nearly_full_disk_is_reported(tmp_path, monkeypatch):
@@ -73,8 +73,8 @@ def test_a_nearly_full_disk_is_reported(tmp_path, monkeypatch):
         monkeypatch.setattr(
             checkup.shutil, "disk_usage", lambda path, free=free: type("Usage", (), {"free": free})
         )
-        found = checkup._folder("outputs", tmp_path, "--out", lambda: "empty")
-        assert found.wrong == wrong and "'kdg gc' frees what no run needs" in found.remedy
+        finding = checkup._folder("outputs", tmp_path, "--out", lambda: "empty")
+        assert finding.wrong == wrong and "'kdg gc' frees what no run needs" in finding.remedy
 
 
 def test_the_folder_of_compiled_kernels_is_that_of_numba(monkeypatch):

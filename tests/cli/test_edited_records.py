@@ -28,7 +28,7 @@ TINY = [
     *("dataset.n_train=60", "dataset.n_test=40", "parent.n_estimators=2", "ood=none"),
     *("metrics=default", "figures=none", "n_jobs=1", "calibrator=isotonic"),
 ]
-SECRET = "the private key of somebody"
+SECRET = "a private key"
 MISSING = object()
 WRONG = [
     *(MISSING, None, True, 5, -1, 1e308, 10**400, "x", "", "a\nb\x1b[2J", "\ud800", [], {}),
@@ -74,16 +74,16 @@ def places(node: object, path: tuple = ()) -> Iterator[tuple]:
 
 
 def edited(record: dict, path: tuple, value: object) -> dict:
-    one = copy.deepcopy(record)
+    changed = copy.deepcopy(record)
     *before, last = path
-    node = one
+    node = changed
     for key in before:
         node = node[key]
     if value is MISSING:
         del node[last]
     else:
         node[last] = value
-    return one
+    return changed
 
 
 def edits(record: dict) -> list[dict]:
@@ -120,12 +120,12 @@ def outside() -> dict[str, bytes]:
 def test_edited_records_neither_fail_nor_escape_the_folder(kdg, run_dir, count):
     record = check_and_load((run_dir / "result.json").read_bytes())
     records, before = random.Random(count).sample(edits(record), count), outside()
-    for number, one in enumerate(records):
+    for number, changed in enumerate(records):
         copied = run_dir.with_name(f"{number:08x}")
         (copied / "figures").mkdir(parents=True)
         for name in record["files"]["figures"]:
             shutil.copy(run_dir / name, copied / name)
-        write(copied / "result.json", one)
+        write(copied / "result.json", changed)
     for words in READING:
         code, out, err = kdg(*words)
         assert code == 0 and "Traceback" not in err, words
@@ -142,9 +142,9 @@ def test_edited_records_are_made_again_or_used_as_they_are(kdg, run_dir, count):
     record, before = check_and_load((run_dir / "result.json").read_bytes()), outside()
     sweep = ["-m", *TINY, f"seed=range(0,{count})", "hydra/launcher=basic"]
     jobs = plan(sweep[1:], multirun=True).jobs
-    for job, one in zip(jobs, random.Random(count).sample(edits(record), count), strict=True):
+    for job, changed in zip(jobs, random.Random(count).sample(edits(record), count), strict=True):
         job.run_dir.mkdir(parents=True)
-        write(job.run_dir / "result.json", one)
+        write(job.run_dir / "result.json", changed)
     for command in ("plan", "run"):
         code, _, err = kdg(command, *sweep)
         assert code == 0 and "Traceback" not in err
@@ -153,33 +153,33 @@ def test_edited_records_are_made_again_or_used_as_they_are(kdg, run_dir, count):
 
 def test_links_in_a_run_directory_are_not_followed(kdg, run_dir):
     record = check_and_load((run_dir / "result.json").read_bytes())
-    Path("mine").mkdir()
-    Path("mine/risk_coverage.csv").write_text(f"{SECRET},b\n1,2\n")
-    Path("mine/reliability_diagram.svg").write_text(f"<svg>{SECRET}</svg>")
+    Path("custom").mkdir()
+    Path("custom/risk_coverage.csv").write_text(f"{SECRET},b\n1,2\n")
+    Path("custom/reliability_diagram.svg").write_text(f"<svg>{SECRET}</svg>")
     for name in ("tables", "figures"):
         shutil.rmtree(run_dir / name)
-        (run_dir / name).symlink_to(Path("mine").absolute())
+        (run_dir / name).symlink_to(Path("custom").absolute())
     (run_dir / "predictions.parquet").unlink()
     (run_dir / "predictions.parquet").symlink_to(Path("secret.txt").absolute())
     record["files"]["sha256"] = {}
     write(run_dir / "result.json", record)
     code, out, _ = kdg("report", "--figures", "all")
     assert code == 0 and "1 file is gone" in out and SECRET not in Path("report.html").read_text()
-    before = {path.name: path.read_bytes() for path in Path("mine").iterdir()}
+    before = {path.name: path.read_bytes() for path in Path("custom").iterdir()}
     code, _, err = kdg("run", *RUN, "force=true")
     assert code == 2 and err.count("\n") == 1
     assert f"'tables/risk_coverage.csv' leads out of {run_dir}" in err
-    assert {path.name: path.read_bytes() for path in Path("mine").iterdir()} == before
+    assert {path.name: path.read_bytes() for path in Path("custom").iterdir()} == before
     assert Path("secret.txt").read_text() == SECRET
 
 
 def test_changed_files_behind_a_link_are_not_set_aside(kdg, run_dir):
-    Path("mine").mkdir()
-    Path("mine/risk_coverage.csv").write_text(SECRET)
+    Path("custom").mkdir()
+    Path("custom/risk_coverage.csv").write_text(SECRET)
     shutil.rmtree(run_dir / "tables")
-    (run_dir / "tables").symlink_to(Path("mine").absolute())
+    (run_dir / "tables").symlink_to(Path("custom").absolute())
     code, _, err = kdg("run", *RUN)
     assert code == 2 and "tables/risk_coverage.csv changed since the run" in err
-    assert [path.name for path in Path("mine").iterdir()] == ["risk_coverage.csv"]
+    assert [path.name for path in Path("custom").iterdir()] == ["risk_coverage.csv"]
     (run_dir / "tables").unlink()
     assert kdg("run", *RUN)[0] == 0 and (run_dir / "tables" / "risk_coverage.csv").is_file()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -30,32 +31,26 @@ KEY = "a" * 24
 
 
 @pytest.fixture
-def kdg(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = main(["gc", *arguments])
-        return code, *capsys.readouterr()
-
-    return call
+def kdg(kdg):
+    return partial(kdg, "gc")
 
 
 @pytest.fixture
 def configs(tmp_path):
     """Two finished runs on one parent."""
-    found = [
+    composed = [
         compose([*TINY, f"calibrator={name}", f"out={tmp_path / 'outputs'}"])
         for name in ("none", "isotonic")
     ]
-    for config in found:
+    for config in composed:
         run(config)
-    return found
+    return composed
 
 
-def files(of: Path) -> set[str]:
+def files(folder: Path) -> set[str]:
     return {
-        path.relative_to(of / ".store").as_posix()
-        for path in (of / ".store").rglob("*")
+        path.relative_to(folder / ".store").as_posix()
+        for path in (folder / ".store").rglob("*")
         if path.is_file()
     }
 
@@ -80,8 +75,8 @@ def test_entries_of_a_deleted_run_are_removed_unless_shared(kdg, configs, tmp_pa
     record = json.loads((configs[1].run_dir / "result.json").read_text())
     shutil.rmtree(configs[1].run_dir)
     code, out, err = kdg("--yes")
-    gone = before - files(tmp_path / "outputs")
-    assert (code, err) == (0, "") and gone == {
+    removed = before - files(tmp_path / "outputs")
+    assert (code, err) == (0, "") and removed == {
         record["store"][stage] for stage in ("calibrate", "evaluate")
     }
     assert out.splitlines()[0].startswith(

@@ -28,9 +28,9 @@ def test_all_that_an_error_counts_is_what_its_command_lists(kdg):
     """Presets of papers are counted where the command lists them, and only there."""
     for group in ("dataset", "method", "gate"):
         _, _, err = kdg("list", group, "nothing of this")
-        found = re.search(r"'kdg (.*)' shows all (\d+)", err)
-        listed = kdg(*found[1].split())[1].splitlines()
-        assert sum(line.startswith("  ") for line in listed) == int(found[2])
+        match = re.search(r"'kdg (.*)' shows all (\d+)", err)
+        listed = kdg(*match[1].split())[1].splitlines()
+        assert sum(line.startswith("  ") for line in listed) == int(match[2])
 
 
 def test_list_shows_options_with_their_line(kdg):
@@ -129,10 +129,10 @@ def test_data_sets_are_listed_by_kind(kdg):
 
 
 def test_a_group_of_the_user_is_listed_with_its_options(kdg, tmp_path):
-    (tmp_path / "mine" / "colour").mkdir(parents=True)
-    (tmp_path / "mine" / "colour" / "red.yaml").write_text("# A warm one\nname: red\n")
-    assert "\ncolour " in kdg("list", "--config-dir", "mine")[1]
-    assert kdg("list", "colour", "--config-dir", "mine")[1] == "colour\n  red  A warm one\n"
+    (tmp_path / "custom" / "colour").mkdir(parents=True)
+    (tmp_path / "custom" / "colour" / "red.yaml").write_text("# A warm one\nname: red\n")
+    assert "\ncolour " in kdg("list", "--config-dir", "custom")[1]
+    assert kdg("list", "colour", "--config-dir", "custom")[1] == "colour\n  red  A warm one\n"
 
 
 def test_options_are_listed_without_what_others_build_on(tmp_path):
@@ -147,9 +147,9 @@ def test_options_are_listed_without_what_others_build_on(tmp_path):
 
 
 def test_the_first_folder_wins_and_directives_are_no_summaries(tmp_path):
-    for folder, line in (("ours", "# @package _global_\n# First\n"), ("theirs", "# Second\n")):
+    for folder, line in (("first", "# @package _global_\n# First\n"), ("second", "# Second\n")):
         (tmp_path / folder / "colour").mkdir(parents=True)
         (tmp_path / folder / "colour" / "red.yaml").write_text(line)
-    (tmp_path / "theirs" / "colour" / "own.yaml").write_text("a: 1\n")
-    catalogue = Catalogue([tmp_path / "ours", tmp_path / "theirs"])
+    (tmp_path / "second" / "colour" / "own.yaml").write_text("a: 1\n")
+    catalogue = Catalogue([tmp_path / "first", tmp_path / "second"])
     assert list_options(catalogue, "colour", [], 100) == "colour\n  own\n  red  First"

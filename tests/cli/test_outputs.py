@@ -1,4 +1,4 @@
-"""Files that a command is asked to write and cannot: one line that names the option, and nothing
+"""Files that a command cannot write: one line that names the option, and nothing
 half-written.
 """
 
@@ -66,23 +66,13 @@ def predict(run_dir, capsys, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def kdg(capsys, tmp_path, monkeypatch):
+def kdg(kdg, tmp_path):
     """Call a command where runs of three methods on eight data sets are."""
-    monkeypatch.chdir(tmp_path)
     for d in range(8):
         values = {"kdf": 0.1 + d / 100, "isotonic": 0.2 + d / 100, "sigmoid": 0.3 + d / 100}
-        write(
-            tmp_path,
-            [
-                make_record(f"d{d}", method, seed=0, values={"error": value})
-                for method, value in values.items()
-            ],
-        )
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        return main(list(arguments)), *capsys.readouterr()
-
-    return call
+        for method, value in values.items():
+            write(tmp_path, [make_record(f"d{d}", method, seed=0, values={"error": value})])
+    return kdg
 
 
 @pytest.mark.parametrize("ending", ROWS)

@@ -1,4 +1,4 @@
-"""What ``kdg`` prints as a way out is pasted into the same command until the run is done."""
+"""Remedies that ``kdg`` prints work when they are pasted into the same command."""
 
 from __future__ import annotations
 

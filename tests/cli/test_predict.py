@@ -28,14 +28,8 @@ SMALL = ["parent.n_estimators=10", "ood=none", "figures=none", "n_jobs=1"]
 
 
 @pytest.fixture
-def kdg(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = main(["predict", *map(str, arguments)])
-        return code, *capsys.readouterr()
-
-    return call
+def kdg(kdg):
+    return lambda *arguments: kdg("predict", *map(str, arguments))
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +45,7 @@ def table(tmp_path_factory) -> Path:
         }
     )
     frame.loc[::17, "b"] = np.nan
-    path = tmp_path_factory.mktemp("table") / "mine.csv"
+    path = tmp_path_factory.mktemp("table") / "custom.csv"
     frame.assign(label=np.where(y, "yes", "no")).to_csv(path, index=False)
     return path
 
@@ -59,7 +53,7 @@ def table(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory, table):
     """Finished runs of several methods on the table, by name: their config."""
-    out, found = tmp_path_factory.mktemp("outputs"), {}
+    out, configs = tmp_path_factory.mktemp("outputs"), {}
     dataset = [
         "dataset=table",
         f"dataset.path={table}",
@@ -80,12 +74,12 @@ def runs(tmp_path_factory, table):
         )
         (folder / "parent" / "discriminant.yaml").write_text(node)
         small = [word for word in SMALL if name != "discriminant" or not word.startswith("parent.")]
-        found[name] = compose([*dataset, *small, *more, f"out={out}"], folder)
-        run(found[name])
-    return found
+        configs[name] = compose([*dataset, *small, *more, f"out={out}"], folder)
+        run(configs[name])
+    return configs
 
 
-@pytest.mark.filterwarnings("ignore:mine. columns that number the rows are left out")
+@pytest.mark.filterwarnings("ignore:custom. columns that number the rows are left out")
 def test_the_file_of_a_run_is_predicted_with_dates_ids_and_index(kdg, tmp_path):
     rng, n = np.random.default_rng(0), 120
     y = np.arange(n) % 2
@@ -99,10 +93,10 @@ def test_the_file_of_a_run_is_predicted_with_dates_ids_and_index(kdg, tmp_path):
             "label": large + y,
         }
     )
-    frame.sample(frac=1, random_state=0).to_csv("mine.csv", date_format="%d/%m/%Y")
+    frame.sample(frac=1, random_state=0).to_csv("custom.csv", date_format="%d/%m/%Y")
     dataset = [
         "dataset=table",
-        "dataset.path=mine.csv",
+        "dataset.path=custom.csv",
         "dataset.target=label",
         "dataset.categorical=[site]",
         "dataset.parse_dates=[day]",
@@ -114,14 +108,14 @@ def test_the_file_of_a_run_is_predicted_with_dates_ids_and_index(kdg, tmp_path):
         large,
         large + 1,
     ]
-    code, _, err = kdg("--run", config.run_dir, "--input", "mine.csv", "--output", "new.parquet")
+    code, _, err = kdg("--run", config.run_dir, "--input", "custom.csv", "--output", "new.parquet")
     assert (code, err) == (
         0,
         "kdg: columns that the model does not use are left out: Unnamed: 0, label\n",
     )
     predicted = pd.read_parquet("new.parquet")["predicted"].to_numpy()
     assert set(predicted) == {large, large + 1}
-    assert (predicted == pd.read_csv("mine.csv")["label"]).mean() > 0.9, (
+    assert (predicted == pd.read_csv("custom.csv")["label"]).mean() > 0.9, (
         "the days of the classes are 10 apart"
     )
 
@@ -139,11 +133,11 @@ def test_rows_of_a_file_are_predicted_as_their_group_is(kdg, table, tmp_path):
         load(config.run_dir / "model" / "calibrated.kdg"),
     )
     everything = {row.tobytes(): p for row, p in zip(_rows(table, splits), proba, strict=True)}
-    found = np.array([everything[row.tobytes()] for row in splits.test.X])
+    positions = np.array([everything[row.tobytes()] for row in splits.test.X])
     np.testing.assert_array_equal(
-        found, model.predict_outputs(["proba"], splits.test.X, splits.test.groups)["proba"]
+        positions, model.predict_outputs(["proba"], splits.test.X, splits.test.groups)["proba"]
     )
-    assert not np.allclose(found, model.predict_outputs(["proba"], splits.test.X)["proba"])
+    assert not np.allclose(positions, model.predict_outputs(["proba"], splits.test.X)["proba"])
 
 
 @pytest.mark.parametrize("name", ["kdf", "gated", "isotonic", "discriminant"])
@@ -153,12 +147,12 @@ def test_the_numbers_are_those_of_the_run(kdg, runs, table, tmp_path, name, endi
     code, out, err = kdg("--run", config.run_dir, "--input", table, "--output", f"new{ending}")
     assert (code, err) == (0, "kdg: columns that the model does not use are left out: label\n")
     assert out.startswith(f"new{ending}   300 rows")
-    found = (
+    predicted = (
         pd.read_parquet("new.parquet")
         if ending == ".parquet"
         else pd.read_csv("new.csv", **exact_floats())
     )
-    assert list(found) == [
+    assert list(predicted) == [
         "row",
         "predicted",
         "confidence",
@@ -168,16 +162,16 @@ def test_the_numbers_are_those_of_the_run(kdg, runs, table, tmp_path, name, endi
     ]
     model = load(config.run_dir / "model" / "calibrated.kdg")
     splits = split(config.dataset, config.seed)
-    proba = found[["probability_no", "probability_yes"]].to_numpy()
+    proba = predicted[["probability_no", "probability_yes"]].to_numpy()
     everything = {row.tobytes(): p for row, p in zip(_rows(table, splits), proba, strict=True)}
     for role in (splits.train, splits.test):
         expected = model.predict_proba(role.X)
         np.testing.assert_array_equal([everything[row.tobytes()] for row in role.X], expected)
-    np.testing.assert_array_equal(found["confidence"], proba.max(axis=1))
-    assert found["predicted"].tolist() == np.array(["no", "yes"])[proba.argmax(axis=1)].tolist()
+    np.testing.assert_array_equal(predicted["confidence"], proba.max(axis=1))
+    assert predicted["predicted"].tolist() == np.array(["no", "yes"])[proba.argmax(axis=1)].tolist()
     score = model.predict_outputs(["ood_score"], _rows(table, splits))["ood_score"]
     assert name in ("kdf", "gated") or (score == -proba.max(axis=1)).all()
-    np.testing.assert_array_equal(found["ood_score"], score)
+    np.testing.assert_array_equal(predicted["ood_score"], score)
 
 
 def _rows(table: Path, splits) -> np.ndarray:
@@ -214,7 +208,7 @@ def test_a_chunk_bounds_the_rows_in_memory(runs, table, monkeypatch, kdg):
     monkeypatch.setattr(
         predicting,
         "_predict_block",
-        lambda saved, found, *more: seen.append(len(found.X)) or real(saved, found, *more),
+        lambda saved, rows, *more: seen.append(len(rows.X)) or real(saved, rows, *more),
     )
     kdg("--run", runs["isotonic"].run_dir, "--input", table, "--output", "new.csv", "--chunk", "50")
     assert seen == [64, 64, 64, 64, 44]
@@ -363,14 +357,14 @@ def test_a_table_without_rows(kdg, runs):
 
 OWN = """
 from sklearn.ensemble import RandomForestClassifier
-class Mine(RandomForestClassifier):
+class OwnForest(RandomForestClassifier):
     pass
 """
 
 
 @pytest.fixture
 def another_user(tmp_path, monkeypatch) -> Path:
-    """What follows is done with another key, which is in this file."""
+    """Later commands use another key, which is in this file."""
     monkeypatch.setenv("KDGRAPH_KEY_FILE", str(tmp_path / "other.key"))
     return tmp_path / "other.key"
 
@@ -403,10 +397,12 @@ def test_user_class_is_loaded_in_its_run_or_by_name(kdg, tmp_path, monkeypatch):
     (tmp_path / "own_forest.py").write_text(OWN)
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "conf" / "parent").mkdir(parents=True)
-    text = "# Own\ndefaults: [random_forest, _self_]\nname: mine\n_target_: own_forest.Mine\n"
-    (tmp_path / "conf" / "parent" / "mine.yaml").write_text(text)
+    text = (
+        "# Own\ndefaults: [random_forest, _self_]\nname: custom\n_target_: own_forest.OwnForest\n"
+    )
+    (tmp_path / "conf" / "parent" / "custom.yaml").write_text(text)
     config = compose(
-        ["dataset=wine", "parent=mine", *SMALL, f"out={tmp_path / 'outputs'}"], tmp_path / "conf"
+        ["dataset=wine", "parent=custom", *SMALL, f"out={tmp_path / 'outputs'}"], tmp_path / "conf"
     )
     run(config)
     np.savez("new.npz", X=split(config.dataset, 0).test.X)
@@ -418,11 +414,11 @@ def test_user_class_is_loaded_in_its_run_or_by_name(kdg, tmp_path, monkeypatch):
         code == 2
         and err
         == f"kdg: {config.run_dir}/model/parent.kdg needs what is not known to be harmless:"
-        " own_forest.Mine; if you know what these are, and trust the origin of the run: --trust"
-        " own_forest.Mine\n"
+        " own_forest.OwnForest; if you know what these are, and trust the origin of the run: --trust"
+        " own_forest.OwnForest\n"
     )
     assert kdg(*arguments, "--trust", "another_package")[0] == 2
-    assert kdg(*arguments, "--trust", "another_package", "--trust", "own_forest.Mine")[0] == 0
+    assert kdg(*arguments, "--trust", "another_package", "--trust", "own_forest.OwnForest")[0] == 0
     assert kdg(*arguments, "--trust", "own_forest")[0] == 0
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from kdgraph.cli.main import main
@@ -10,21 +12,14 @@ from tests.report.page_runs import make_record, write
 
 
 @pytest.fixture
-def kdg(capsys, monkeypatch, tmp_path):
-    """Call ``kdg report`` where two runs are; returns exit code, stdout and stderr."""
-    write(
-        tmp_path / "outputs",
-        [
-            make_record("dataset=spiral", "method=kdf"),
-            make_record("dataset=wine", "method=isotonic", seed=1),
-        ],
-    )
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        return main(["report", *arguments]), *capsys.readouterr()
-
-    return call
+def kdg(kdg, tmp_path):
+    """Call ``kdg report`` where two runs are."""
+    records = [
+        make_record("dataset=spiral", "method=kdf"),
+        make_record("dataset=wine", "method=isotonic", seed=1),
+    ]
+    write(tmp_path / "outputs", records)
+    return partial(kdg, "report")
 
 
 def test_the_page_is_written_and_its_size_is_printed(kdg, tmp_path):

@@ -30,18 +30,18 @@ def test_the_yaml_is_the_config(kdg):
 
 
 def test_each_key_has_the_meaning_that_its_class_documents(kdg, tmp_path):
-    folder = tmp_path / "mine" / "calibrator"
+    folder = tmp_path / "custom" / "calibrator"
     folder.mkdir(parents=True)
-    (folder / "mine.yaml").write_text(
-        "# Mine\ndefaults: [/calibrator/histogram@_here_, _self_]\nname: mine\nbins: 7\n"
+    (folder / "custom.yaml").write_text(
+        "# Custom\ndefaults: [/calibrator/histogram@_here_, _self_]\nname: custom\nbins: 7\n"
     )
     lines = [line.strip() for line in kdg("show")[1].splitlines()]
     assert "max_test: null                        # Largest number of test rows." in lines
     assert "# Two arms of a spiral as classes; the true posterior is known" in lines
-    code, out, err = kdg("show", "--config-dir", "mine", "calibrator=mine")
+    code, out, err = kdg("show", "--config-dir", "custom", "calibrator=custom")
     assert (code, err) == (0, "")
     shown = [" ".join(line.split()) for line in out.splitlines()]
-    assert "bins: 7 # Number of bins, at least 1." in shown and "calibrator: # Mine" in shown
+    assert "bins: 7 # Number of bins, at least 1." in shown and "calibrator: # Custom" in shown
 
 
 def test_a_long_comment_stands_above_its_key():

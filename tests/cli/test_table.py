@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pandas as pd
 import pytest
 
-from kdgraph.cli.main import main
 from kdgraph.results.table import TABLE_COLUMNS
 from tests.results.conftest import make_record, write
 
@@ -13,19 +14,14 @@ VALUES = {"error": 0.1, "nll": 0.3, "oce@sphere:radius=2": 0.01}
 
 
 @pytest.fixture
-def kdg(capsys, monkeypatch, tmp_path):
-    """Call ``kdg table`` where four runs are; returns exit code, stdout and stderr."""
+def kdg(kdg, tmp_path):
+    """Call ``kdg table`` where four runs are."""
     runs = (("a", "kdf", 0), ("a", "kdf", 1), ("a", "sigmoid", 0), ("b", "kdf", 0))
     write(
         tmp_path,
         (make_record(dataset, method, seed=seed, values=VALUES) for dataset, method, seed in runs),
     )
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        return main(["table", *arguments]), *capsys.readouterr()
-
-    return call
+    return partial(kdg, "table")
 
 
 def test_a_line_is_one_model_of_one_run(kdg) -> None:

@@ -19,7 +19,6 @@ from sklearn.linear_model import LogisticRegression
 
 import kdgraph
 from kdgraph.base import FittedModel
-from kdgraph.cli.main import main
 from kdgraph.deployment import DeployedModel, Schema
 from kdgraph.deployment.schema import Feature
 from kdgraph.runner.files import add_checksum
@@ -118,13 +117,13 @@ def files(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def kdg(files, tmp_path, monkeypatch, capsys) -> Callable[[list[str]], tuple[int, str]]:
+def kdg(kdg, files, tmp_path) -> Callable[[list[str]], tuple[int, str]]:
+    """Call ``kdg`` beside the files; returns exit code and stderr."""
     shutil.copytree(files, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
 
     def call(words: list[str]) -> tuple[int, str]:
-        code = main(words)
-        return code, capsys.readouterr().err
+        code, _, err = kdg(*words)
+        return code, err
 
     return call
 

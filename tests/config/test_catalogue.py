@@ -146,10 +146,10 @@ def test_methods_that_kdg_check_compares_are_marked_in_their_files(tmp_path):
         "a network": ["kdn"],
     }
     (tmp_path / "method").mkdir()
-    file = tmp_path / "method" / "mine.yaml"
-    file.write_text("# Mine\n# place in kdg check: 2, for trees\ndefaults: []\n")
+    file = tmp_path / "method" / "custom.yaml"
+    file.write_text("# Custom\n# place in kdg check: 2, for trees\ndefaults: []\n")
     repairs = Catalogue([conf_dir(), tmp_path]).repairs()
-    assert (list(repairs)[1], repairs["mine"]) == ("mine", "trees")
+    assert (list(repairs)[1], repairs["custom"]) == ("custom", "trees")
     file.write_text("# place in kdg check: 2, for forests\n")
     with pytest.raises(ConfigError, match=r"for one of any model, .*, got 'forests'"):
         Catalogue([conf_dir(), tmp_path]).repairs()

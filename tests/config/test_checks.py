@@ -1,6 +1,4 @@
-"""What a run measures and draws, checked before it starts; keys that were given something of the
-wrong shape.
-"""
+"""Metrics and figures are checked before a run starts; so are keys with values of a wrong shape."""
 
 from __future__ import annotations
 

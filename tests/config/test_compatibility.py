@@ -63,7 +63,7 @@ REFUSED = {
             " gate=none, or calibrator.fill_proba=true"
         ),
     ),
-    "a gate around what is told of groups": (
+    "a gate around a calibrator with groups": (
         ["calibrator=group_temperature", "gate=density"],
         (
             "calibrator=group_temperature needs the group of each row, and gate=density"
@@ -181,7 +181,7 @@ def test_a_source_declares_the_kind_of_its_rows_where_it_can():
 
 def rows(has_scores: bool = False, task: str = "classification") -> Dataset:
     return Dataset(
-        "mine", np.eye(2), np.arange(2), np.arange(2), ("a", "b"), task, has_scores=has_scores
+        "custom", np.eye(2), np.arange(2), np.arange(2), ("a", "b"), task, has_scores=has_scores
     )  # type: ignore[arg-type]
 
 
@@ -192,7 +192,7 @@ def rows(has_scores: bool = False, task: str = "classification") -> Dataset:
             "random_forest",
             rows(task="regression"),
             (
-                "dataset=mine is for regression, and parent=random_forest is a classifier; choose a"
+                "dataset=custom is for regression, and parent=random_forest is a classifier; choose a"
                 " data set with classes, or what is for regression: method=local_pit"
             ),
         ),
@@ -200,7 +200,7 @@ def rows(has_scores: bool = False, task: str = "classification") -> Dataset:
             "random_forest",
             replace(rows(task="regression"), facts={"whole_values": 1234}),
             (
-                "dataset=mine is for regression, and parent=random_forest is a classifier;"
+                "dataset=custom is for regression, and parent=random_forest is a classifier;"
                 " dataset.task=classification takes its 1,234 whole numbers as classes; else choose"
                 " a data set with classes, or what is for regression: method=local_pit"
             ),
@@ -208,13 +208,13 @@ def rows(has_scores: bool = False, task: str = "classification") -> Dataset:
         (
             "random_forest",
             rows(has_scores=True),
-            "dataset=mine has class scores and nothing to train on; choose parent=scores",
+            "dataset=custom has class scores and nothing to train on; choose parent=scores",
         ),
         (
             "scores",
             rows(),
             (
-                "dataset=mine has rows to train on, and parent=scores trains nothing; choose"
+                "dataset=custom has rows to train on, and parent=scores trains nothing; choose"
                 " parent=random_forest"
             ),
         ),

@@ -78,7 +78,7 @@ WORDS = [
     ["ood=dataset", "ood.name=wine"],
     ["ood=dataset", "ood.name=digits", "dataset=wine", "seed=1"],
     ["dataset=table", "dataset.path=a/my_table.csv", "dataset.target=y"],
-    ["dataset=table", "dataset.path=b.csv", "dataset.name=mine", "seed=4"],
+    ["dataset=table", "dataset.path=b.csv", "dataset.name=custom", "seed=4"],
     ["metrics=default", "metrics.test.ece.bins=7"],
     ["metrics=[default,posterior]"],
     ["figures=none", "figures.dpi=90", "figures.formats=[png]"],
@@ -188,11 +188,11 @@ def test_a_variable_of_the_environment_is_read_each_time(monkeypatch):
 
 
 def test_a_changed_file_is_composed_again(tmp_path):
-    file = tmp_path / "dataset" / "mine.yaml"
+    file = tmp_path / "dataset" / "custom.yaml"
     file.parent.mkdir()
     for noise in (0.1, 0.2):
-        file.write_text(f"defaults: [circle@_here_, _self_]\nname: mine\nnoise: {noise}\n")
-        config = plan(["dataset=mine"], config_dir=tmp_path).jobs[0].config
+        file.write_text(f"defaults: [circle@_here_, _self_]\nname: custom\nnoise: {noise}\n")
+        config = plan(["dataset=custom"], config_dir=tmp_path).jobs[0].config
         assert config.dataset["noise"] == noise
 
 
@@ -215,15 +215,15 @@ def test_data_set_that_changes_components_changes_the_method(tmp_path):
     (tmp_path / "dataset" / "base.yaml").write_text(
         "defaults: [circle@_here_, {override /calibrator@_global_.calibrator: isotonic}]\nname: base\n"
     )
-    (tmp_path / "dataset" / "mine.yaml").write_text("defaults: [base]\nname: mine\n")
-    words = ["dataset=mine"]
+    (tmp_path / "dataset" / "custom.yaml").write_text("defaults: [base]\nname: custom\n")
+    words = ["dataset=custom"]
     assert plan(words, config_dir=tmp_path).jobs[0].config.method == "random_forest-isotonic"
 
 
 @pytest.mark.parametrize(
     ("text", "is_alone"),
     [
-        ("# @package dataset\ndefaults: [circle@_here_, _self_]\nname: mine\n", True),
+        ("# @package dataset\ndefaults: [circle@_here_, _self_]\nname: custom\n", True),
         ("# @package parent\nn_estimators: 7\n", False),
         ("# @package _global_\nparent: {n_estimators: 7}\n", False),
         ("defaults: [circle@_here_, {override /parent@_global_.parent: tree}]\n", False),
@@ -235,10 +235,10 @@ def test_data_set_that_changes_components_changes_the_method(tmp_path):
 )
 def test_files_that_write_nodes_of_methods_are_recognised(tmp_path, text, is_alone):
     (tmp_path / "dataset").mkdir()
-    (tmp_path / "dataset" / "mine.yaml").write_text(text)
+    (tmp_path / "dataset" / "custom.yaml").write_text(text)
     composer = Composer(tmp_path)
     with composer.errors_in_one_line():
-        assert composer._leaves_methods_alone("dataset=mine") == is_alone
+        assert composer._leaves_methods_alone("dataset=custom") == is_alone
 
 
 @pytest.mark.parametrize("dataset", ["cc18/adult", "blobs", "shapes", "wine", "scores"])
@@ -266,10 +266,10 @@ def test_a_point_with_values_is_what_a_run_alone_is():
 
 def test_overrides_of_a_config_compose_it_again(tmp_path):
     (tmp_path / "dataset").mkdir()
-    (tmp_path / "dataset" / "mine.yaml").write_text(
-        "defaults: [circle@_here_, _self_]\nname: mine\n"
+    (tmp_path / "dataset" / "custom.yaml").write_text(
+        "defaults: [circle@_here_, _self_]\nname: custom\n"
     )
-    words = ["experiment=bench/simulations", "dataset=mine", "method=kdf", "seed=3"]
+    words = ["experiment=bench/simulations", "dataset=custom", "method=kdf", "seed=3"]
     how = ["n_jobs=1", "force=true", "save=false", "out=elsewhere", "hydra/launcher=basic"]
     config = plan([*words, *how], config_dir=tmp_path).jobs[0].config
     assert sorted(config.origin.overrides) == sorted(words)
@@ -305,10 +305,10 @@ def test_files_are_merged_as_hydra_merges_them(tmp_path, below, above):
     (tmp_path / "dataset" / "base.yaml").write_text(
         f"defaults: [circle@_here_]\nname: base\nextra: {below}\n"
     )
-    (tmp_path / "dataset" / "mine.yaml").write_text(
-        f"defaults: [base, _self_]\nname: mine\nextra: {above}\n"
+    (tmp_path / "dataset" / "custom.yaml").write_text(
+        f"defaults: [base, _self_]\nname: custom\nextra: {above}\n"
     )
-    composer, words = Composer(tmp_path), ["dataset=mine", "method=isotonic"]
+    composer, words = Composer(tmp_path), ["dataset=custom", "method=isotonic"]
     try:
         with composer.errors_in_one_line():
             nodes = composer.nodes(words)[0]

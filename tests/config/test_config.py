@@ -82,15 +82,15 @@ TABLE = "{{name: other, _target_: kdgraph.data.tables.TableFile, path: {file}, t
 def test_another_content_of_the_file_is_another_run(tmp_path, reads):
     file = tmp_path / "my.csv"
     overrides = [word.format(file=file) for word in reads]
-    found = []
+    ids = []
     for content in ("x,label\n1,a\n2,b\n", "x,label\n1,a\n3,b\n", "x,label\n1,a\n2,b\n"):
         file.write_text(content)
-        os.utime(file, ns=(len(found), len(found)))  # a file system may keep times in seconds
-        found.append(plan(overrides).jobs[0].config.run_id)
-    assert found[0] == found[2] != found[1]
+        os.utime(file, ns=(len(ids), len(ids)))  # a file system may keep times in seconds
+        ids.append(plan(overrides).jobs[0].config.run_id)
+    assert ids[0] == ids[2] != ids[1]
     file.unlink()
     assert (
-        plan(overrides).jobs[0].config.run_id not in found
+        plan(overrides).jobs[0].config.run_id not in ids
     )  # composing needs no file; the run reports that it is missing
 
 

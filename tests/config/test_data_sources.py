@@ -24,7 +24,7 @@ from kdgraph.runner.stages import split
 from kdgraph.runner.stored_stages import stage_keys
 
 IMAGES, TEXT = (
-    {"name": "mine", "_target_": f"kdgraph.data.{name}"}
+    {"name": "custom", "_target_": f"kdgraph.data.{name}"}
     for name in ("images.ImageFiles", "tables.TextFile")
 )
 
@@ -71,48 +71,50 @@ CHANGES: dict[str, tuple[dict, Callable[[Path], None], str, str]] = {
 
 @pytest.mark.parametrize(("source", "make", "path", "changed"), CHANGES.values(), ids=CHANGES)
 def test_other_content_is_another_run(tmp_path, source, make, path, changed):
-    make(tmp_path / "mine")
-    config = replace(base(), ood=other({**source, "path": str(tmp_path / "mine" / path)}))
-    splits, found = split(base().dataset, 0), []
-    file = tmp_path / "mine" / changed
+    make(tmp_path / "custom")
+    config = replace(base(), ood=other({**source, "path": str(tmp_path / "custom" / path)}))
+    splits, ids = split(base().dataset, 0), []
+    file = tmp_path / "custom" / changed
     for content in (before := file.read_bytes(), b"other", before):
         file.write_bytes(content)
-        found.append((replace(config).run_id, stage_keys(config, splits)["evaluate"]))
-    assert found[0] == found[2] and found[0][0] != found[1][0] and found[0][1] != found[1][1]
+        ids.append((replace(config).run_id, stage_keys(config, splits)["evaluate"]))
+    assert ids[0] == ids[2] and ids[0][0] != ids[1][0] and ids[0][1] != ids[1][1]
     file.rename(file.with_name(f"0{file.name}"))
-    assert replace(config).run_id != found[0][0]
+    assert replace(config).run_id != ids[0][0]
 
 
 @pytest.mark.parametrize(("source", "make"), [(IMAGES, pictures), (TEXT, texts), (IMAGES, idx)])
 def test_what_a_source_does_not_read_is_no_part_of_the_run(tmp_path, source, make):
-    make(tmp_path / "mine")
-    config = replace(base(), dataset={**source, "path": str(tmp_path / "mine")})
+    make(tmp_path / "custom")
+    config = replace(base(), dataset={**source, "path": str(tmp_path / "custom")})
     before = replace(config).run_id
-    (tmp_path / "mine" / "outputs").mkdir()
-    (tmp_path / "mine" / "outputs" / ".hidden.png").write_text("of another run")
-    (tmp_path / "mine" / "notes.md").write_text("what this is")
-    os.utime(next((tmp_path / "mine").rglob("*1*")), (1, 1))
+    (tmp_path / "custom" / "outputs").mkdir()
+    (tmp_path / "custom" / "outputs" / ".hidden.png").write_text("of another run")
+    (tmp_path / "custom" / "notes.md").write_text("what this is")
+    os.utime(next((tmp_path / "custom").rglob("*1*")), (1, 1))
     assert replace(config).run_id == before
 
 
 def test_sweep_point_is_cached_while_its_folder_is_unchanged(tmp_path):
-    pictures(tmp_path / "mine")
-    config = replace(base(), dataset={**IMAGES, "path": str(tmp_path / "mine")}, out=str(tmp_path))
+    pictures(tmp_path / "custom")
+    config = replace(
+        base(), dataset={**IMAGES, "path": str(tmp_path / "custom")}, out=str(tmp_path)
+    )
 
     run = config.run_dir.relative_to(tmp_path).as_posix()
     entry = json.loads(_line("a", run, config.science()))
     index = Index(tmp_path, tmp_path / "index", {"a": entry})
     assert index.known() == {"a": config.run_dir}
-    os.utime(tmp_path / "mine/a/1.png", (1, 1))
+    os.utime(tmp_path / "custom/a/1.png", (1, 1))
     assert index.known()
-    (tmp_path / "mine/a/2.png").write_bytes((tmp_path / "mine/a/1.png").read_bytes())
+    (tmp_path / "custom/a/2.png").write_bytes((tmp_path / "custom/a/1.png").read_bytes())
     assert not index.known()
 
 
 class OwnSource:
     """A user's source that does not declare what it reads."""
 
-    name = "mine"
+    name = "custom"
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -125,7 +127,7 @@ def test_a_source_of_a_users_reads_the_file_that_its_path_names(tmp_path):
     (tmp_path / "a").write_text("a")
     science = {
         "dataset": {
-            "name": "mine",
+            "name": "custom",
             "_target_": f"{__name__}.OwnSource",
             "path": str(tmp_path / "a"),
         },

@@ -1,4 +1,4 @@
-"""What a network trains with as outliers, against what is out of distribution in its run."""
+"""Outliers that a network trains with, against the rows out of distribution of its run."""
 
 from __future__ import annotations
 
@@ -165,12 +165,12 @@ def test_presets_are_checked_with_their_exposure():
 def test_the_file_of_outliers_is_part_of_the_id_of_run_and_fit(tmp_path):
     path = tmp_path / "rows.csv"
     config = with_outliers({**FASHION, "source": {"name": "rows", "path": str(path)}})
-    found = []
+    ids = []
     for content in ("a", "b", "a"):
         path.write_text(content)
-        found.append((replace(config).run_id, stage_keys(config, split(base().dataset, 0))["fit"]))
-    assert found[0] == found[2] and len(set(zip(*found, strict=True))) == 2
-    assert found[0][0] != found[1][0] and found[0][1] != found[1][1]
+        ids.append((replace(config).run_id, stage_keys(config, split(base().dataset, 0))["fit"]))
+    assert ids[0] == ids[2] and len(set(zip(*ids, strict=True))) == 2
+    assert ids[0][0] != ids[1][0] and ids[0][1] != ids[1][1]
 
 
 @pytest.mark.filterwarnings("default:.*is like the outliers")
@@ -185,9 +185,9 @@ def test_a_run_warns_of_ood_rows_that_its_network_was_trained_on(tmp_path):
     ]
     for ood, expected in (("noise", ["ood (noise)"]), ("permuted", [])):
         record = run(compose(["dataset=wine", "parent=mlp_oe", f"ood={ood}", *little]))
-        found = [
+        warned = [
             each["message"].partition(" is like")[0]
             for each in record["warnings"]
             if "trains with" in each["message"]
         ]
-        assert found == expected
+        assert warned == expected

@@ -102,17 +102,20 @@ def test_a_table_of_another_form_is_refused(folder, text, rule):
 
 
 def test_a_table_of_the_user_is_composed(folder):
-    write(folder, "mine: {about: Mine, base: [spiral, _self_], set: {name: mine, n_train: 30}}\n")
+    write(
+        folder,
+        "custom: {about: Custom, base: [spiral, _self_], set: {name: custom, n_train: 30}}\n",
+    )
     composer = Composer(folder)
-    assert "mine" in composer.options("dataset")
-    config = composer.run_config(["dataset=mine"])
-    assert (config.dataset["name"], config.dataset["n_train"]) == ("mine", 30)
+    assert "custom" in composer.options("dataset")
+    config = composer.run_config(["dataset=custom"])
+    assert (config.dataset["name"], config.dataset["n_train"]) == ("custom", 30)
 
 
 def test_hydras_own_view_has_the_tables_of_the_user(folder, capsys):
-    write(folder, "mine: {about: Mine, base: [spiral, _self_], set: {n_train: 37}}\n")
+    write(folder, "custom: {about: Custom, base: [spiral, _self_], set: {n_train: 37}}\n")
     (folder / "dataset" / "other.yaml").write_text("defaults: [spiral, _self_]\nn_train: 38\n")
-    for name, n_train in (("mine", 37), ("other", 38)):
+    for name, n_train in (("custom", 37), ("other", 38)):
         words = ["--config-dir", str(folder), "--cfg", "job", "-p", "dataset", f"dataset={name}"]
         assert main(["run", *words]) == 0
         assert f"n_train: {n_train}" in capsys.readouterr().out

@@ -84,12 +84,12 @@ def test_extremes_and_scaling_are_those_in_memory(X):
     assert np.isnan(extremes(rows)).all() and np.isnan(extremes(X)).all()
     assert extremes(rows[:, :1]) == (X[:, 0].min(), X[:, 0].max())
     for ignore_nan in (False, True):
-        for found, expected in zip(
+        for actual, expected in zip(
             column_extremes(rows, ignore_nan=ignore_nan),
             column_extremes(X, ignore_nan=ignore_nan),
             strict=True,
         ):
-            np.testing.assert_array_equal(found, expected)
+            np.testing.assert_array_equal(actual, expected)
     for name in ("min_max", "max_norm"):
         scaling = Scaling.fit(X, name)
         assert is_mapped(scaling.apply(rows))
@@ -219,9 +219,9 @@ def test_the_sample_does_not_depend_on_row_groups(tmp_path, request, scale):
     expected = splits(tmp_path / "small.parquet")
     request.getfixturevalue("small_limits")
     for name in ("small", "large"):
-        found = splits(tmp_path / f"{name}.parquet")
-        assert found.fingerprint == expected.fingerprint
-        assert is_mapped(found.test.X)
+        actual = splits(tmp_path / f"{name}.parquet")
+        assert actual.fingerprint == expected.fingerprint
+        assert is_mapped(actual.test.X)
     assert [len(role.y) for role in (expected.train, expected.calibration)] == [42, 18]
     test_rows = expected.test.source_rows
     assert len(test_rows) == 340 and (np.diff(test_rows) > 0).all()

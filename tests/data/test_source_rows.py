@@ -24,9 +24,7 @@ from tests.data.openml.server import write_cached_dataset
 ROLES = ("train", "calibration", "test")
 
 
-@pytest.fixture(autouse=True)
-def run_in_tmp_path(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("in_tmp_path")
 
 
 def split_source(source, **options) -> Splits:

@@ -71,13 +71,13 @@ def test_probabilities_match_the_formula(blob_rows, three_blobs, output_bits):
     )
     test = three_blobs(70, 7)[0]
     rows, labels = np.concatenate([X, X_calibration]), np.concatenate([y, y_calibration])
-    found = kdn.describe()
-    masses = similarity(kdn, test, rows) ** found["exponent"] @ np.eye(3)[labels]
+    settings = kdn.describe()
+    masses = similarity(kdn, test, rows) ** settings["exponent"] @ np.eye(3)[labels]
     posterior = equations.query_posterior(
         masses,
         kdn.estimator_.predict_proba(test),
         kdn.prior_,
-        *(found[name] for name in ("pseudo_count", "parent_weight", "parent_power")),
+        *(settings[name] for name in ("pseudo_count", "parent_weight", "parent_power")),
     )
     density = kdn.graph_.log_density(test)
     weight = np.maximum(np.exp(np.minimum(density - kdn.log_floor_, 0)), kdn.min_weight)[:, None]

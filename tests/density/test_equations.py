@@ -273,8 +273,8 @@ def test_network_similarity_is_the_fraction_of_equal_paths():
     first, second = rng.random((3, 2)) < 0.5, rng.random((3, 3)) < 0.5
     paths = np.array([[(a, b) for a in x for b in y] for x, y in zip(first, second, strict=True)])
     expected = [[(p == q).all(axis=1).mean() for q in paths] for p in paths]
-    found = equations.network_similarity([first, second], [first, second])
-    np.testing.assert_allclose(found, expected, atol=1e-15)
+    similarity = equations.network_similarity([first, second], [first, second])
+    np.testing.assert_allclose(similarity, expected, atol=1e-15)
 
 
 @pytest.mark.parametrize("version", [PaperForest, ReferenceForest, Figure1Forest])

@@ -88,11 +88,11 @@ def test_posterior_is_the_likelihood_weighted_average(kdf):
     average = np.tensordot(weights / weights.sum(), np.array(new), 1)
     without_maps = replace(kdf.posterior_, maps=PosteriorMaps())
     query_result = kdf.graph_.query(kdf.graph_.partition.locate(TEST), without_maps.exponents)
-    found, log_density = without_maps(query_result, kdf.graph_)
+    actual, log_density = without_maps(query_result, kdf.graph_)
     # Powers and sums are rounded differently.
-    np.testing.assert_allclose(found, average, atol=1e-8)
+    np.testing.assert_allclose(actual, average, atol=1e-8)
 
-    mapped = kdf.posterior_.maps(found, new_proba)
+    mapped = kdf.posterior_.maps(actual, new_proba)
     above = log_density - kdf.log_floor_
     weight = np.maximum(np.exp(np.minimum(above, 0)), 1e-9)[:, None]
     np.testing.assert_allclose(

@@ -51,8 +51,8 @@ def fit_to_held_out(problem, rows, **fixed):
 
 def search(problem, rows, **fixed) -> list[float]:
     """Return the parameters of the best candidate."""
-    found = fit_to_held_out(problem, rows, **fixed)[2].describe()
-    return [found[name] for name in NAMES]
+    settings = fit_to_held_out(problem, rows, **fixed)[2].describe()
+    return [settings[name] for name in NAMES]
 
 
 def leave_one_out(problem, held_out, exponent):
@@ -90,15 +90,15 @@ def test_grid_of_candidates_has_the_nll_of_each(n_rows, weights):
     # In blocks of rows, and with products of probabilities where weights are equal.
     rng = np.random.default_rng(n_rows)
     masses = rng.random((n_rows, 3, 4)) * (rng.random((n_rows, 3, 4)) < 0.8)
-    vote, prior = rng.dirichlet(np.full(3, 0.1), size=n_rows), np.array([0.2, 0.3, 0.5])
+    proba, prior = rng.dirichlet(np.full(3, 0.1), size=n_rows), np.array([0.2, 0.3, 0.5])
     weight = np.full(n_rows, 1.5) if weights == "equal" else rng.uniform(0, 2, n_rows)
     rows = Rows(rng.normal(size=(n_rows, 2)), rng.integers(3, size=n_rows), weight)
-    pseudo_counts, shares = np.array([1e-9, 0.1, 2.0]), np.array([0.0, 0.4, 1.0])
-    scores = grid_nll(masses, vote, rows, prior, pseudo_counts, shares)
+    pseudo_counts, fractions = np.array([1e-9, 0.1, 2.0]), np.array([0.0, 0.4, 1.0])
+    scores = grid_nll(masses, proba, rows, prior, pseudo_counts, fractions)
     expected = np.empty((4, 3, 3))
     for k, a, v in np.ndindex(expected.shape):
         smoothed = additive_smoothing(masses[:, :, k], pseudo_counts[a], prior)
-        expected[k, a, v] = clipped_nll(shares[v] * vote + (1 - shares[v]) * smoothed, rows)
+        expected[k, a, v] = clipped_nll(fractions[v] * proba + (1 - fractions[v]) * smoothed, rows)
     np.testing.assert_allclose(scores, expected, rtol=1e-11)
 
 
@@ -115,11 +115,11 @@ def test_held_out_rows_are_predicted_without_their_own_mass(problem, rows):
         np.testing.assert_allclose(masses(slice(3, None, 5))[:, :, j], expected[3::5], atol=1e-12)
 
 
-def dense_best_power(vote, rows) -> float:
+def dense_best_power(parent_proba, rows) -> float:
     """Return the best power of the grid, one candidate at a time, in log space."""
 
     def loss(power):
-        proba = softmax(power * np.log(np.maximum(vote, 1e-300)), axis=1)
+        proba = softmax(power * np.log(np.maximum(parent_proba, 1e-300)), axis=1)
         return -np.log(np.maximum(proba[np.arange(len(rows)), rows.y], 1e-6)) @ rows.weight
 
     return min(PARENT_POWER_GRID, key=loss)
@@ -167,8 +167,8 @@ def test_parent_alone_needs_no_class_masses(problem):
     )
     assert len(posterior.exponents) == 0
     locations = problem.partition.locate(problem.test.X)
-    found, _ = posterior(graph.query(locations, posterior.exponents), graph)
-    np.testing.assert_array_equal(found, problem.partition.parent_proba(locations))
+    actual, _ = posterior(graph.query(locations, posterior.exponents), graph)
+    np.testing.assert_array_equal(actual, problem.partition.parent_proba(locations))
 
 
 def test_power_is_below_one_for_an_overconfident_parent():
@@ -204,7 +204,7 @@ def test_query_posterior_mixes_masses_and_parent(problem):
         problem.prior,
     )
     query_result = graph.query(problem.partition.locate(problem.held_out.X), posterior.exponents)
-    found, log_density = posterior(query_result, graph)
+    actual, log_density = posterior(query_result, graph)
     expected = equations.query_posterior(
         query_result.masses[:, :, 0],
         problem.forest.predict_proba(problem.held_out.X),
@@ -213,5 +213,5 @@ def test_query_posterior_mixes_masses_and_parent(problem):
         0.25,
         1.5,
     )
-    np.testing.assert_allclose(found, expected, atol=1e-14)
+    np.testing.assert_allclose(actual, expected, atol=1e-14)
     assert log_density is query_result.log_density

@@ -88,18 +88,18 @@ def test_dask_predicts_partitions(path, table, expected, scheduler):
     predictor = PartitionPredictor(path)
     partitions = dd.from_pandas(table, npartitions=3, sort=False)
     predicted = partitions.map_partitions(predictor, meta=predictor.meta)
-    found = predicted.compute(scheduler=scheduler)
+    result = predicted.compute(scheduler=scheduler)
     assert list(predicted.columns) == list(expected.columns)
     # Blocks begin at other rows, where a matrix product may add in another order.
-    pd.testing.assert_frame_equal(found, expected, rtol=1e-10, atol=1e-10)
+    pd.testing.assert_frame_equal(result, expected, rtol=1e-10, atol=1e-10)
 
 
 def test_dask_takes_the_method_of_a_model(path, table, expected):
     dd = pytest.importorskip("dask.dataframe", reason="dask.dataframe is not installed")
     model = kdgraph.load(path)
     partitions = dd.from_pandas(table, npartitions=3, sort=False)
-    found = partitions.map_partitions(model.predict_frame, meta=model.meta).compute()
-    pd.testing.assert_frame_equal(found, expected, rtol=1e-10, atol=1e-10)
+    result = partitions.map_partitions(model.predict_frame, meta=model.meta).compute()
+    pd.testing.assert_frame_equal(result, expected, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.slow
@@ -110,16 +110,16 @@ def test_ray_predicts_batches(path, table, expected):
     ray.init(address="local", num_cpus=1, include_dashboard=False, log_to_driver=False)
     try:
         rows = data.from_pandas(table.reset_index(names="number"))
-        found = rows.map_batches(
+        result = rows.map_batches(
             lambda frame: PartitionPredictor(path)(frame).assign(number=frame["number"]),
             batch_format="pandas",
         ).to_pandas()
     finally:
         ray.shutdown()
     # Ray returns columns of pyarrow's types.
-    found = found.astype({"number": table.index.dtype}).set_index("number").loc[table.index]
+    result = result.astype({"number": table.index.dtype}).set_index("number").loc[table.index]
     pd.testing.assert_frame_equal(
-        found, expected, rtol=1e-10, atol=1e-10, check_names=False, check_dtype=False
+        result, expected, rtol=1e-10, atol=1e-10, check_names=False, check_dtype=False
     )
 
 

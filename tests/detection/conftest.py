@@ -12,6 +12,16 @@ from sklearn.datasets import make_blobs
 from kdgraph.base import Rows
 from kdgraph.detection import PostHocDetector
 
+QUICK = {
+    "learning_rate": 0.02,
+    "batch_size": 64,
+    "max_epochs": 4,
+    "patience": None,
+    "device": "cpu",
+    "random_state": 0,
+}
+"""Parameters of a network that is trained in a fraction of a second."""
+
 
 @dataclass(eq=False, repr=False)
 class LeastConfident(PostHocDetector):
@@ -41,6 +51,11 @@ class DistanceToMean(LeastConfident):
 
     def _score(self, X: Any) -> np.ndarray:
         return -np.linalg.norm(X - self.mean_, axis=1)
+
+
+def normal_rows(n: int, seed: int, shift: float = 0.0, d: int = 3) -> np.ndarray:
+    """Return rows with independent normal features, Float[n, d]."""
+    return np.random.default_rng(seed).normal(size=(n, d)) + shift
 
 
 @pytest.fixture(scope="session")

@@ -14,15 +14,7 @@ from kdgraph.features import FeatureMap
 from kdgraph.metrics import auroc
 from kdgraph.parents.networks import MultilayerPerceptron, MultilayerPerceptronEnsemble
 from tests.companions import assert_rows_agree
-
-QUICK = {
-    "learning_rate": 0.02,
-    "batch_size": 64,
-    "max_epochs": 4,
-    "patience": None,
-    "device": "cpu",
-    "random_state": 0,
-}
+from tests.detection.conftest import QUICK
 
 
 @pytest.fixture(scope="module")

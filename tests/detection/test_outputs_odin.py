@@ -11,15 +11,7 @@ from kdgraph.detection import MaxProbability, Odin
 from kdgraph.errors import ParameterError
 from kdgraph.parents.networks import MultilayerPerceptron
 from tests.companions import assert_rows_agree
-
-QUICK = {
-    "learning_rate": 0.02,
-    "batch_size": 64,
-    "max_epochs": 4,
-    "patience": None,
-    "device": "cpu",
-    "random_state": 0,
-}
+from tests.detection.conftest import QUICK
 
 
 @pytest.fixture(scope="module")

@@ -291,10 +291,10 @@ def test_prediction_of_new_rows_omits_the_score_with_a_reason(capsys, tmp_path, 
             "c": list("xyzz") * 50,
         }
     )
-    frame.assign(label=np.where(y, "yes", "no")).to_csv("mine.csv", index=False)
+    frame.assign(label=np.where(y, "yes", "no")).to_csv("custom.csv", index=False)
     table = [
         "dataset=table",
-        "dataset.path=mine.csv",
+        "dataset.path=custom.csv",
         "dataset.target=label",
         "ood=gaussian",
         "ood.n=40",
@@ -318,7 +318,15 @@ def test_prediction_of_new_rows_omits_the_score_with_a_reason(capsys, tmp_path, 
     capsys.readouterr()
     assert (
         main(
-            ["predict", "--run", str(config.run_dir), "--input", "mine.csv", "--output", "new.csv"]
+            [
+                "predict",
+                "--run",
+                str(config.run_dir),
+                "--input",
+                "custom.csv",
+                "--output",
+                "new.csv",
+            ]
         )
         == 0
     )

@@ -23,14 +23,11 @@ from kdgraph.detection import (
 from kdgraph.detection.set_tests import _median_of_positive
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import holm
+from tests.detection.conftest import normal_rows
 from tests.variations import others_slow
 
 UNCHANGED = FeatureMap(source="rows", reduce="none", scale="none")
 """Features in their own units, so that a test can compute with the rows."""
-
-
-def normal_rows(n: int, seed: int, shift: float = 0.0, d: int = 3) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(n, d)) + shift
 
 
 def statistic_of(detector: SetStatisticDetector, X: np.ndarray) -> float:

@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from kdgraph.detection import SetTest, TreeHamming
 from kdgraph.errors import ParameterError
 from kdgraph.metrics import power_curve, set_p_values
+from tests.detection.conftest import normal_rows
 
 
 @dataclass
@@ -19,10 +20,6 @@ class Norm:
 
     def ood_score(self, X):
         return np.linalg.norm(X, axis=1)
-
-
-def normal_rows(n: int, seed: int, shift: float = 0.0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(shift, 1, (n, 3))
 
 
 def fit_set_test(**more) -> SetTest:

@@ -90,7 +90,7 @@ def test_tails_of_an_exponential_distribution_are_exact():
 
 
 def test_extended_levels_order_values_far_out():
-    """Where the distribution function is rounded to 0 or 1, levels lead back to the values."""
+    """Levels lead back to values at which the distribution function is rounded to 0 or 1."""
     grid, y = (
         QuantileGrid(LEVELS, VALUES),
         np.array([[-1900.0, -1800.0, 0.0, 700.0, 800.0], [-900.0, -800.0, 12.0, 3000.0, 4000.0]]),

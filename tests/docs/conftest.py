@@ -49,7 +49,7 @@ def site(tmp_path_factory, worker_id) -> Path:
     """Folder of the site, which is built once for all processes that test it."""
     described = ("catboost", "lightgbm", "quantile_forest", "xgboost")
     if absent := [library for library in described if not is_installed(library)]:
-        pytest.skip(f"not installed: {', '.join(absent)}; the site describes parameters of theirs")
+        pytest.skip(f"not installed: {', '.join(absent)}; the site describes their parameters")
     shared = (
         tmp_path_factory.getbasetemp()
         if worker_id == "master"

@@ -121,7 +121,7 @@ def printed_commands(page: Path) -> list[PrintedCommand]:
     """Return the commands of a page in their order, those within sentences included."""
     name = page.relative_to(ROOT).as_posix()
     lines = page.read_text(encoding="utf-8").splitlines()
-    return [PrintedCommand(name, *found) for found in _commands(lines)]
+    return [PrintedCommand(name, *fields) for fields in _commands(lines)]
 
 
 def _commands(lines: list[str]) -> Iterator[tuple[int, str, str]]:
@@ -134,14 +134,14 @@ def _commands(lines: list[str]) -> Iterator[tuple[int, str, str]]:
                 language = fence[1]
             else:
                 if language in ("console", "sh", "bash", "shell"):
-                    yield from ((*found, "console") for found in _of_block(block))
+                    yield from ((*fields, "console") for fields in _of_block(block))
                 language, block = None, []
         elif language is not None:
             block.append((number, line))
         elif re.match(r"^ {4}", line):
             block.append((number, line[4:]))
         else:
-            yield from ((*found, "indented") for found in _of_block(block))
+            yield from ((*fields, "indented") for fields in _of_block(block))
             block = []
             for code in re.findall(r"(?<!`)`([^`]+)`(?!`)", line):
                 if _WORD.match(code) and (" " in code or code == "kdg"):

@@ -34,14 +34,14 @@ COMMANDS = [command for page in printed.PAGES for command in printed.printed_com
 KINDS = {command: printed.kind_of(command) for command in COMMANDS}
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 OTHER_PACKAGES = {".", "mlflow", "ngboost"}
-"""What pages install that is not kdgraph with extras: the checkout, and other libraries."""
+"""Packages that pages install beside kdgraph with extras: the checkout, and other libraries."""
 LAUNCHERS = {"submitit_slurm": "submitit", "dask": "distributed", "ray": "ray"}
 """Launcher → the library without which its sweeps are refused."""
 FROM_CLONE = "import sys; from kdgraph.cli.main import main; sys.exit(main(sys.argv[1:]))"
 
 
 def of_kind(kind: str) -> list[PrintedCommand]:
-    return [command for command, found in KINDS.items() if found == kind]
+    return [command for command, command_kind in KINDS.items() if command_kind == kind]
 
 
 def pages_of(kind: str) -> list[str]:
@@ -90,8 +90,8 @@ def test_commands_are_collected_from_blocks_and_sentences(tmp_path, monkeypatch)
         "    kdg gc   # unused\n    removed 3\n\n    $ kdg doctor\n    kdg 0.1.0\n"
     )
     monkeypatch.setattr(printed, "ROOT", tmp_path)
-    found = [(command.text, command.where) for command in printed.printed_commands(page)]
-    assert found == [
+    collected = [(command.text, command.where) for command in printed.printed_commands(page)]
+    assert collected == [
         ("kdg list method", "sentence"),
         ("kdg", "sentence"),
         ("kdg run a=1", "console"),
@@ -261,10 +261,10 @@ def test_commands_of_the_page_of_runs_and_sweeps_succeed(folder, capsys):
 
 def number_rows(text: str) -> list[tuple[str, list[float]]]:
     """Return the lines of a table with two columns of numbers: name, numbers."""
-    found = re.findall(
+    matches = re.findall(
         r"^ +(\w[\w ,]*?)((?: +[\d.]+(?: ◂)?)+)(?: +prior [\d.]+)?$", text, re.MULTILINE
     )
-    return [(name, [float(n) for n in re.findall(r"[\d.]+", rest)]) for name, rest in found]
+    return [(name, [float(n) for n in re.findall(r"[\d.]+", rest)]) for name, rest in matches]
 
 
 @pytest.mark.slow

@@ -93,11 +93,11 @@ def test_snippet_prints_what_the_page_shows(page, code, printed):
     with contextlib.redirect_stdout(io.StringIO()) as output:
         exec(compile(code, page.name, "exec"), {})
     assert NUMBER.sub("0", output.getvalue()) == NUMBER.sub("0", printed)
-    found, shown = (
+    actual, shown = (
         np.array([float(number) for number in NUMBER.findall(text)])
         for text in (output.getvalue(), printed)
     )
-    np.testing.assert_allclose(found, shown, rtol=0.1, atol=0.03)
+    np.testing.assert_allclose(actual, shown, rtol=0.1, atol=0.03)
 
 
 def test_tables_and_prose_of_the_guide_are_of_ten_seeds():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import importlib.util
 import json
 import re
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from mkdocs.structure.files import File, Files
 from nbclient.exceptions import CellExecutionError
 
 from tests.openml_data import require_cached
+from tests.scripts.loading import load_script
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "notebooks"
@@ -27,7 +27,7 @@ NUMBER = re.compile(r"(?P<mean>-?\d[\d,]*(?:\.\d+)?)(?: ± (?P<sd>\d+(?:\.\d+)?)
 
 @dataclass(frozen=True)
 class Story:
-    """What a notebook needs, and what must be true of it on any machine.
+    """Requirements of a notebook, and claims that hold on any machine.
 
     Attributes
     ----------
@@ -127,12 +127,7 @@ assert means.loc["NGBoost", "PIT distance"] > 2 * means["PIT distance"].drop("NG
 
 @pytest.fixture(scope="module")
 def runner() -> ModuleType:
-    path = ROOT / "scripts" / "run_notebooks.py"
-    spec = importlib.util.spec_from_file_location("run_notebooks", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script("run_notebooks")
 
 
 def text_of(output: dict[str, Any]) -> str:
@@ -189,7 +184,7 @@ def test_notebook_prints_what_it_shows_and_its_claims_hold(runner, name):
 
 @pytest.mark.slow
 def test_error_in_a_cell_fails_and_outputs_are_compared(runner):
-    """What the test above relies on, in a kernel of its own."""
+    """Assertions that the test above adds are executed, and their errors are reported."""
     notebook = nbformat.v4.new_notebook(
         cells=[
             nbformat.v4.new_markdown_cell("# Title"),

@@ -140,7 +140,7 @@ def test_sweeps_of_the_page_on_clusters_have_valid_overrides():
     pytest.importorskip("ray", reason="ray is not installed; the extra ray has it")
     words = [command.kdg_arguments() or [] for command in printed_commands(DOCS / "cluster.md")]
     launchers = set()
-    for overrides in [found[2:] for found in words if found[:2] == ["run", "-m"]]:
+    for overrides in [arguments[2:] for arguments in words if arguments[:2] == ["run", "-m"]]:
         planned = plan(overrides, multirun=True)
         assert planned.is_remote and len(planned.jobs) == 20
         launchers.add(planned.base.hydra.runtime.choices["hydra/launcher"])

@@ -58,6 +58,6 @@ def test_paths_are_found_and_missing_ones_refused():
     assert [path for path in sorted(names(text)) if not exists(path)] == ["kdgraph/no.py"]
     assert exists("tests/*/test_paths.py")
     assert (
-        names("```yaml\n# conf/gate/mine.yaml\nname: mine\n```\nSee conf/gate/mine.yaml.\n")
+        names("```yaml\n# conf/gate/custom.yaml\nname: custom\n```\nSee conf/gate/custom.yaml.\n")
         == set()
     )

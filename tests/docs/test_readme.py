@@ -95,9 +95,9 @@ def test_numbers_on_the_digits_are_those_of_the_sweep(page, columns):
         for line in (ROOT / page).read_text(encoding="utf-8").splitlines()
         if line.startswith("| ") and line.count("|") == len(columns) + 2
     ]
-    found = [row for row in rows if row[0] in MODELS]
-    assert len(found) == (4 if page == "README.md" else 11)
-    for name, *cells in found:
+    selected = [row for row in rows if row[0] in MODELS]
+    assert len(selected) == (4 if page == "README.md" else 11)
+    for name, *cells in selected:
         expected = [f"{values[MODELS[name], *column]:.3f}".lstrip("0") for column in columns]
         assert cells == expected, name
 

@@ -101,7 +101,9 @@ def test_first_page_of_the_reference_links_every_exported_name(site, hooks):
     text = page_texts(site)["reference/index.html"]
     for package in ("", *hooks["reference"].PACKAGES):
         module = f"kdgraph.{package}".rstrip(".")
-        exported = [name for name in import_module(module).__all__ if name != "__version__"]
+        exported = [
+            name for name in getattr(import_module(module), "__all__", ()) if name != "__version__"
+        ]
         if exported:
             (table,) = re.findall(
                 rf'<h3 id="{module.replace(".", "-")}".*?<table>(.*?)</table>', text, re.DOTALL

@@ -90,7 +90,7 @@ def test_proximity_uses_features():
 
 def test_a_run_passes_feature_columns_to_the_parent():
     data = Dataset(
-        "mine",
+        "custom",
         X,
         Y,
         np.arange(3),
@@ -107,7 +107,7 @@ def test_a_run_passes_feature_columns_to_the_parent():
     np.testing.assert_array_equal(parent.predict_proba(X), P)
     np.testing.assert_array_equal(parent.transform(X, "pixels"), PIXELS)
     swapped_layers = Dataset(
-        "mine",
+        "custom",
         X,
         Y,
         np.arange(3),

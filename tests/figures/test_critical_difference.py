@@ -117,7 +117,7 @@ def test_lines_do_not_cross(figure) -> None:
 def test_many_long_names_are_legible(figure, assert_legible) -> None:
     assert_legible(figure)
     names = [
-        f"random_forest-kdf calibrator.alpha=0.00{i} calibrator.vote_power={i}" for i in range(30)
+        f"random_forest-kdf calibrator.alpha=0.00{i} calibrator.parent_power={i}" for i in range(30)
     ]
     many = RankSummary(
         {name: 1 + 0.9 * i for i, name in enumerate(names)},

@@ -15,7 +15,7 @@ from kdgraph.figures import (
 )
 
 RNG = np.random.default_rng(0)
-LONG_NAME = "linear-local_pit_with_a_very_long_name_that_nobody_reads"
+LONG_NAME = "linear-local_pit_with_a_very_long_name_beyond_any_label"
 CELLS = {
     f"x{i} -0.123 to 4.56, x2 0 to 1": {
         "linear": np.array([9, 1, 5]) * (i + 1),

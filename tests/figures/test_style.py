@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -122,15 +120,6 @@ def test_threads_draw_the_same_figures(draw_functions, tmp_path: Path) -> None:
             )
         )
     assert threaded == [sequential[name] for name in names]
-
-
-def test_figures_do_not_import_pyplot() -> None:
-    code = (
-        "import sys, kdgraph.figures; print([m for m in ('matplotlib.pyplot', 'sklearn', 'scipy',"
-        " 'pandas') if m in sys.modules])"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "[]"
 
 
 def test_styles_depend_on_position_and_truth_on_its_name() -> None:

@@ -153,8 +153,8 @@ def boosting_files() -> Iterator[tuple[str, Genuine]]:
         booster = model.fit(rows, y).get_booster()
         for form in ("json", "ubj"):
             content = bytes(booster.save_raw(form))
-            taken = FRAME_ROWS if rows is FRAME else ROWS
-            yield f"XGBoost {form} {name}", Genuine(f".{form}", content, taken)
+            rows_to_fit = FRAME_ROWS if rows is FRAME else ROWS
+            yield f"XGBoost {form} {name}", Genuine(f".{form}", content, rows_to_fit)
     options = {"verbosity": -1, "num_leaves": 6, "min_data_in_leaf": 5, "num_threads": 1}
     for name, (further, rows, y) in {
         "binary": ({"objective": "binary"}, X, BINARY),
@@ -167,9 +167,9 @@ def boosting_files() -> Iterator[tuple[str, Genuine]]:
         ),
     }.items():  # fmt: skip
         booster = lightgbm.train(options | further, lightgbm.Dataset(rows, y), 4)
-        taken = FRAME_ROWS if rows is FRAME else ROWS
+        rows_to_fit = FRAME_ROWS if rows is FRAME else ROWS
         text = booster.model_to_string()
-        yield f"LightGBM {name}", Genuine(".txt", text.encode(), taken)
+        yield f"LightGBM {name}", Genuine(".txt", text.encode(), rows_to_fit)
 
 
 def catboost_files() -> Iterator[tuple[str, Genuine]]:
@@ -186,8 +186,8 @@ def catboost_files() -> Iterator[tuple[str, Genuine]]:
         with tempfile.TemporaryDirectory() as folder:
             model.save_model(f"{folder}/model.cbm")
             content = Path(folder, "model.cbm").read_bytes()
-        taken = frame.iloc[np.arange(len(ROWS)) % len(frame)] if rows is frame else ROWS
-        yield f"CatBoost {name}", Genuine(".cbm", content, taken)
+        rows_to_fit = frame.iloc[np.arange(len(ROWS)) % len(frame)] if rows is frame else ROWS
+        yield f"CatBoost {name}", Genuine(".cbm", content, rows_to_fit)
 
 
 def onnx_files() -> Iterator[tuple[str, Genuine]]:
@@ -234,7 +234,7 @@ def repaired_files() -> Iterator[tuple[str, Genuine]]:
     from kdgraph.signing import SigningKey
 
     content = to_bytes(RandomForestClassifier(2, random_state=0).fit(X, LABELS))
-    key = SigningKey(b"x" * 32, Path("theirs"))
+    key = SigningKey(b"x" * 32, Path("other.key"))
     with patch("kdgraph.persistence.archive.current_key", return_value=key):
         yield "kdgraph forest", Genuine(".kdg", sign(content))
 

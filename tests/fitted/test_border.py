@@ -74,7 +74,7 @@ def of_frame(library: Library, model: Path, path: Path) -> np.ndarray:
     return load_fitted(str(model), **library.parameters()).predict_proba(frame)
 
 
-def own(library: Library, path: Path) -> np.ndarray | None:
+def library_prediction(library: Library, path: Path) -> np.ndarray | None:
     """Return what the library itself predicts for the frame; None where it refuses it."""
     frame = read(path).drop(columns=["y", "other"], errors="ignore")
     try:
@@ -85,7 +85,7 @@ def own(library: Library, path: Path) -> np.ndarray | None:
 
 def compare(library: Library, model: Path, path: Path) -> dict[str, int]:
     """Assert that a model predicts the rows of a file as its library does; return counts."""
-    expected, counts = own(library, path), {"equal": 0, "refused": 0}
+    expected, counts = library_prediction(library, path), {"equal": 0, "refused": 0}
     for way in (of_run, of_frame):
         try:
             proba = way(library, model, path)
@@ -194,7 +194,7 @@ def test_commands_predict_as_the_library_does(name, ending, kdg):
     write(rows[:N_ROWS], path)
     model = library.fit(read(path), Y, Path.cwd())
     write(rows[N_ROWS:].assign(y=Y)[["y", *rows.columns[::-1]]].reset_index(drop=True), path)
-    expected = own(library, path)
+    expected = library_prediction(library, path)
     assert expected is not None
     pd.DataFrame(expected, columns=["0", "1"]).to_csv("expected.csv", index=False)
     shared = ["--model", str(model), "--data", str(path), "--target", "y"]

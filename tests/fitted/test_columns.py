@@ -146,8 +146,8 @@ def test_encoders_of_a_pipeline_list_their_categories():
         (imputed, ["job"]), (OneHotEncoder(), [2]), ("passthrough", ["age"])
     )
     model = make_pipeline(columns, LogisticRegression()).fit(frame, [0, 1, 0, 1])
-    found = {c.name: c.values for c in estimator_columns(model).categories}
-    assert found == {"job": ("a", "b"), "zip": (10, 20)}
+    categories = {c.name: c.values for c in estimator_columns(model).categories}
+    assert categories == {"job": ("a", "b"), "zip": (10, 20)}
     assert estimator_columns(LogisticRegression().fit([[1.0], [2.0]], [0, 1])).n_features == 1
 
 
@@ -202,7 +202,7 @@ def test_xgboost_predicts_with_the_best_rounds(tmp_path):
 
 
 def test_xgboost_files_that_list_no_categories_are_refused(tmp_path):
-    """As those of versions before 3.1, whose codes are those of the frame at hand."""
+    """Versions before 3.1 have no categories: codes are those of the predicted frame."""
     xgboost = pytest.importorskip("xgboost", reason=MISSING.format("xgboost"))
     import json
 

@@ -381,18 +381,18 @@ def test_no_library_is_imported_to_find_the_kind():
 
 
 def test_binary_probabilities_follow_from_raw_predictions():
-    """The vote has the column of the second class last, for each library."""
+    """Parent probabilities have the column of the second class last, for each library."""
     X, y = table(2)
     for name in LIBRARIES:
         model = classifier(name).fit(X, y)
         partition = partition_of(model)
-        vote = partition.parent_proba(partition.locate(X))
+        proba = partition.parent_proba(partition.locate(X))
         raw = raw_predictions(model, X)[:, 0]
-        np.testing.assert_allclose(logit(vote[:, 1]), raw, rtol=1e-4, atol=1e-4)
-        np.testing.assert_allclose(vote[:, 1], expit(raw), atol=1e-6)
+        np.testing.assert_allclose(logit(proba[:, 1]), raw, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(proba[:, 1], expit(raw), atol=1e-6)
     X, y = table(3)
     for name in LIBRARIES:
         model = classifier(name).fit(X, y)
         partition = partition_of(model)
-        vote = partition.parent_proba(partition.locate(X))
-        np.testing.assert_allclose(vote, softmax(raw_predictions(model, X), axis=1), atol=1e-6)
+        proba = partition.parent_proba(partition.locate(X))
+        np.testing.assert_allclose(proba, softmax(raw_predictions(model, X), axis=1), atol=1e-6)

@@ -1,4 +1,4 @@
-"""Codes and votes of forests against scikit-learn's own apply and predict_proba."""
+"""Codes and probabilities of forests against scikit-learn's own apply and predict_proba."""
 
 from __future__ import annotations
 

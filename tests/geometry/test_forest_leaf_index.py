@@ -85,20 +85,20 @@ def test_results_do_not_depend_on_counter_blocks_or_threads(monkeypatch, index_p
     ("leaf_size", "expected"), [(1, "query_by_members"), (500, "query_by_comparison")]
 )
 def test_small_leaves_use_members_and_large_leaves_use_comparison(monkeypatch, leaf_size, expected):
-    called = []
+    calls = []
     for kernel in ("query_by_members", "query_by_comparison"):
         compiled = getattr(leaf_index, kernel)
         monkeypatch.setattr(
             leaf_index,
             kernel,
-            lambda *a, kernel=kernel, compiled=compiled: (called.append(kernel), compiled(*a)),
+            lambda *a, kernel=kernel, compiled=compiled: (calls.append(kernel), compiled(*a)),
         )
     i = np.arange(1000)
     codes = np.column_stack([i // leaf_size, i])
     LeafIndex(codes, np.ones((1000, 1)), np.array([0, 1000, 2000])).query(
         codes[:100], np.array([1.0])
     )
-    assert called == [expected]
+    assert calls == [expected]
 
 
 @BOTH_COUNTERS

@@ -5,8 +5,6 @@ from __future__ import annotations
 import inspect
 import itertools
 import json
-import subprocess
-import sys
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
@@ -254,12 +252,3 @@ def test_configs_use_existing_metrics_and_options(path: Path) -> None:
             check_metric(name, inputs_by_role[on], options)
             measure = tabulate if METRICS[name].is_table else score
             measure(name, {key: INPUTS[key] for key in inputs_by_role[on]}, options)
-
-
-def test_importing_metrics_imports_only_numpy() -> None:
-    code = (
-        "import sys, kdgraph.metrics; print([m for m in ('sklearn', 'scipy', 'pandas',"
-        " 'matplotlib', 'numba', 'hydra', 'torch', 'kdgraph.data') if m in sys.modules])"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "[]"

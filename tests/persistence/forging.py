@@ -30,7 +30,7 @@ def signed_by_another_user(content: bytes) -> bytes:
     """Return the same file, signed with the key of another user."""
     with patch(
         "kdgraph.persistence.archive.current_key",
-        return_value=SigningKey(b"x" * 32, Path("theirs")),
+        return_value=SigningKey(b"x" * 32, Path("other.key")),
     ):
         return sign(content)
 

@@ -123,7 +123,7 @@ def _changed(
     with the radius behind it.
     """
     config = record["config"]
-    config |= {part: {"name": name, "_target_": f"mine.{name}"} for part, name in parts.items()}
+    config |= {part: {"name": name, "_target_": f"custom.{name}"} for part, name in parts.items()}
     config["metrics"] = {
         on: {key.split()[0]: {} for key in numbers if (" " in key) == (on == "ood")}
         for on in ("test", "ood", "grid")

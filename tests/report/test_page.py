@@ -62,10 +62,10 @@ class Elements(HTMLParser):
 
 
 def content_of(records):
-    found = [FinishedRun(None, record) for record in records]
-    studied = build_study(found)
+    runs = [FinishedRun(None, record) for record in records]
+    studied = build_study(runs)
     content = Content()
-    content.add(studied.runs, ["a/b/c"] * len(found), parent_names(studied))
+    content.add(studied.runs, ["a/b/c"] * len(runs), parent_names(studied))
     return content.as_json(), studied, content
 
 
@@ -241,19 +241,19 @@ def test_nothing_in_a_record_becomes_markup():
 
 def test_the_page_may_run_its_own_scripts_and_load_nothing():
     page = page_of([make_record("dataset=spiral", "method=kdf")])
-    found = Elements()
-    found.feed(page)
+    elements = Elements()
+    elements.feed(page)
     policy = next(
         each["content"]
-        for each in found.attributes
+        for each in elements.attributes
         if each.get("http-equiv") == "Content-Security-Policy"
     )
-    for script in (found.scripts[0], found.scripts[-1]):
+    for script in (elements.scripts[0], elements.scripts[-1]):
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         assert f"'sha256-{digest}'" in policy
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
-    assert not [each for each in found.attributes if each.get("src") or each.get("rel")]
+    assert not [each for each in elements.attributes if each.get("src") or each.get("rel")]
     outside = re.sub(r"https?://www\.w3\.org/2000/svg", "", page)
     assert not re.search(r"https?://", outside)
 
@@ -283,21 +283,21 @@ def with_figures(tmp_path):
 
 
 def test_the_smaller_file_of_a_figure_is_taken(with_figures):
-    taken = read_figures(with_figures, "some")
-    (picture,) = taken.by_run[0]
+    figures = read_figures(with_figures, "some")
+    (picture,) = figures.by_run[0]
     assert (picture["name"], picture["type"]) == ("map", "image/png")
     assert base64.b64decode(picture["content"]).startswith(b"\x89PNG")
-    assert (taken.count, taken.missing, taken.left_out) == (3, 3, 0)
-    assert taken.size == 3 * round(304 * 4 / 3)
-    assert taken.summary("some") == "3 figures are in the page, 3 files are gone"
+    assert (figures.count, figures.missing, figures.left_out) == (3, 3, 0)
+    assert figures.size == 3 * round(304 * 4 / 3)
+    assert figures.summary("some") == "3 figures are in the page, 3 files are gone"
 
 
 def test_figures_stop_at_the_budget_after_every_setting(with_figures, monkeypatch):
     monkeypatch.setattr("kdgraph.report.page.attachments.FIGURE_BUDGET", 900)
-    taken = read_figures(with_figures, "some")
-    assert sorted(with_figures[i].repetition for i in taken.by_run) == [(0,), (0,)]
-    assert len({with_figures[i].method for i in taken.by_run}) == 2
-    assert taken.left_out == 1
+    figures = read_figures(with_figures, "some")
+    assert sorted(with_figures[i].repetition for i in figures.by_run) == [(0,), (0,)]
+    assert len({with_figures[i].method for i in figures.by_run}) == 2
+    assert figures.left_out == 1
     assert read_figures(with_figures, "all").count == 3
     assert (
         read_figures(with_figures, "none").summary("none")
@@ -326,8 +326,8 @@ def with_tables(tmp_path):
 
 
 def test_large_tables_are_cut_off_in_the_page(with_tables):
-    taken = read_tables(with_tables)
-    small, large = taken.by_run[0]
+    tables = read_tables(with_tables)
+    small, large = tables.by_run[0]
     assert small == {
         "name": "ece",
         "label": "ECE",
@@ -339,7 +339,8 @@ def test_large_tables_are_cut_off_in_the_page(with_tables):
     assert (large["label"], large["n"], len(large["rows"])) == ("large", LARGEST // 9, FIRST_ROWS)
     assert large["rows"][-1] == [f"{FIRST_ROWS - 1:09d}"]
     assert (
-        taken.summary == "6 tables are in the page, 6 of their files are gone, changed or no tables"
+        tables.summary
+        == "6 tables are in the page, 6 of their files are gone, changed or no tables"
     )
     assert PageTables().summary == ""
 
@@ -354,9 +355,9 @@ def test_a_table_that_is_not_as_it_was_written_is_not_shown(with_tables):
 
 def test_tables_stop_at_the_budget(with_tables, monkeypatch):
     monkeypatch.setattr("kdgraph.report.page.attachments.TABLE_BUDGET", 300)
-    taken = read_tables(with_tables)
-    assert taken.size <= 300 and taken.left_out == 2
-    assert "2 are not (tables take at most 0.0003 MB)" in taken.summary
+    tables = read_tables(with_tables)
+    assert tables.size <= 300 and tables.left_out == 2
+    assert "2 are not (tables take at most 0.0003 MB)" in tables.summary
 
 
 def test_every_kind_of_run_has_its_columns():

@@ -38,12 +38,12 @@ def test_calibration_rows_are_named_and_not_shown_first(protocol, rows):
     columns = PageColumns()
     numbers = dict.fromkeys(("error", "nll", "ece", "brier", "ece@calibration"), 0.1)
     columns.read(make_record(values=numbers, protocol=protocol))
-    found = {
+    described = {
         column["id"]: (column["rows"], column["shown"], column["of"])
         for column in columns.as_json()
     }
-    assert found["ece@calibration"] == (f"calibration rows{rows}", False, "rows")
-    assert found["ece"] == ("test rows", True, "rows")
+    assert described["ece@calibration"] == (f"calibration rows{rows}", False, "rows")
+    assert described["ece"] == ("test rows", True, "rows")
 
 
 def test_a_run_is_repeated_by_its_recorded_overrides():

@@ -87,7 +87,7 @@ def reader(browser, page):
 
 
 class Reader:
-    """What a person does with the page."""
+    """A reader who clicks and types in the page."""
 
     def __init__(self, browser) -> None:
         self.browser = browser

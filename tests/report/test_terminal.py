@@ -1,6 +1,4 @@
-"""What a terminal shows while a run is at work: one line, never wider than the terminal, gone at
-the end.
-"""
+"""Progress on a terminal: one line, never wider than the terminal, which is removed at the end."""
 
 from __future__ import annotations
 
@@ -113,7 +111,7 @@ def test_brackets_of_a_name_are_no_markup():
     assert screen.line == "my [red]data[/red] → kdn  fit …"
 
 
-def test_one_line_lives_and_is_wiped_away():
+def test_progress_line_is_replaced_and_cleared():
     screen = Screen(50)
     with screen.status:
         screen.progress.begin("spiral → kdn  seed 0")
@@ -121,14 +119,14 @@ def test_one_line_lives_and_is_wiped_away():
         screen.progress.note("a note that stays, longer than the terminal is wide, in one piece")
         screen.progress.stage("calibrate")
     drawn = screen.file.getvalue()
-    live = drawn.replace(
+    expected = drawn.replace(
         "kdg: a note that stays, longer than the terminal is wide, in one piece\n", ""
     )
-    assert live != drawn
+    assert expected != drawn
     assert (
-        live.count("\n") == 1
+        expected.count("\n") == 1
     )  # the end of the line, which is wiped and whose cursor goes up again
-    assert live.endswith("\n\x1b[?25h\r\x1b[1A\x1b[2K")
+    assert expected.endswith("\n\x1b[?25h\r\x1b[1A\x1b[2K")
 
 
 def test_without_a_terminal_nothing_is_shown(capsys):

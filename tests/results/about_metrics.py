@@ -9,7 +9,7 @@ from kdgraph.metrics import METRICS, about
 
 
 def about_metrics(names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Of each, of one that kdgraph does not have too."""
+    """Descriptions of metrics, also of one that kdgraph does not have."""
     return {
         name: about(name) if name in METRICS else {"label": name, "better": None} for name in names
     }

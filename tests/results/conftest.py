@@ -176,7 +176,7 @@ def record() -> Callable[..., Record]:
 
 
 @pytest.fixture
-def found() -> Callable[[Iterable[Record]], list[FinishedRun]]:
+def as_runs() -> Callable[[Iterable[Record]], list[FinishedRun]]:
     """Records as they are found, in the given order."""
     return lambda records: [
         FinishedRun(Path("outputs", r["dataset"]["name"], r["method"], r["run_id"]), r)

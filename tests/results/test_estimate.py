@@ -82,7 +82,7 @@ def test_the_runs_with_the_most_similar_rows_count():
 
 
 def test_rows_are_those_of_a_finished_run_of_the_same_data_set():
-    node = {"name": "wine", "_target_": "mine.Wine", "fold": 0}
+    node = {"name": "wine", "_target_": "custom.Wine", "fold": 0}
     times = RunTimes([record("wine", "kdf", node=node, fit=1.0)])
     assert times.sizes({**node, "fold": 3}) == ROWS
     assert times.sizes({**node, "n_test": 3}) is None

@@ -1,4 +1,4 @@
-"""What a number measures: names, directions, and the choice among measures."""
+"""Measures: their names, their directions, and the choice among them."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def measures_of(record) -> list[Measure]:
 
 
 @pytest.fixture
-def there(record) -> list[Measure]:
+def all_measures(record) -> list[Measure]:
     return measures_of(record(values=EVERYTHING))
 
 
-def test_names_are_those_that_are_typed_and_read(there) -> None:
-    assert {measure.id: (measure.label, measure.better) for measure in there} == {
+def test_names_are_those_that_are_typed_and_read(all_measures) -> None:
+    assert {measure.id: (measure.label, measure.better) for measure in all_measures} == {
         "error": ("error", "lower"),
         "ece": ("ECE, 15 bins", "lower"),
         "nll": ("NLL", "lower"),
@@ -96,7 +96,7 @@ def test_a_family_that_is_named_by_its_parameter_is_named_once(record) -> None:
 def test_labels_contain_options_that_are_numbers(record) -> None:
     about = {
         "coverage": {"level": 0.9},
-        "my_score": {"k": 3, "rule": "max", "strict": True, "_target_": "mine.my_score"},
+        "my_score": {"k": 3, "rule": "max", "strict": True, "_target_": "custom.my_score"},
     }
     one = record(
         values=dict.fromkeys(about, 0.5),
@@ -157,11 +157,11 @@ def test_where_better_is(record) -> None:
         for name, radius in (("mmc", 1), ("mmc", 2), ("oce", 2), ("auroc", 2))
     ]
     ids = ["error", "coverage", "mmc", *far, "new@x"]
-    found = {
+    actual = {
         measure.id: (measure.ideal, measure.detects)
         for measure, _ in read_measures(record(values=dict.fromkeys(ids, 0.5)))
     }
-    assert list(found.values()) == [
+    assert list(actual.values()) == [
         ("lower", False),
         ("none", False),
         ("none", False),
@@ -174,21 +174,25 @@ def test_where_better_is(record) -> None:
 
 
 def test_a_metric_of_the_user_is_described_by_its_record(record) -> None:
-    one = record(values={"my_score": 1.0, "ece": 0.5, "mine@kmnist": 0.5})
-    one["about_metrics"]["my_score"] = {"label": "my score", "better": "higher", "unit": "points"}
-    one["about_metrics"]["mine"] = {"label": "mine", "better": None, "detects": True}
-    one["about_metrics"]["ece"]["label"] = "ECE of long ago"
-    found = {measure.metric: measure for measure, _ in read_measures(one)}
-    own = found["my_score"]
+    described = record(values={"my_score": 1.0, "ece": 0.5, "custom@kmnist": 0.5})
+    described["about_metrics"]["my_score"] = {
+        "label": "my score",
+        "better": "higher",
+        "unit": "points",
+    }
+    described["about_metrics"]["custom"] = {"label": "custom", "better": None, "detects": True}
+    described["about_metrics"]["ece"]["label"] = "ECE of long ago"
+    measures = {measure.metric: measure for measure, _ in read_measures(described)}
+    own = measures["my_score"]
     assert (own.id, own.label, own.better, own.info.unit) == (
         "my_score",
         "my score",
         "higher",
         "points",
     )
-    assert (found["mine"].detects, found["mine"].ideal) == (True, "none")
+    assert (measures["custom"].detects, measures["custom"].ideal) == (True, "none")
     assert (
-        found["ece"].label == "ECE of long ago, 15 bins"
+        measures["ece"].label == "ECE of long ago, 15 bins"
     )  # the record counts, not what is installed here
     usual = next(measure for measure, _ in read_measures(record(values={"my_score": 1.0})))
     assert usual != own and (usual.label, usual.better) == ("my_score", None)
@@ -261,8 +265,8 @@ def ids(measures) -> list[str]:
         ),
     ],
 )
-def test_metrics_and_places_choose(there, metrics, on, expected) -> None:
-    assert ids(select_measures(there, metrics, on)) == expected
+def test_metrics_and_places_choose(all_measures, metrics, on, expected) -> None:
+    assert ids(select_measures(all_measures, metrics, on)) == expected
 
 
 @pytest.mark.parametrize(
@@ -288,9 +292,11 @@ def test_metrics_and_places_choose(there, metrics, on, expected) -> None:
         ),
     ],
 )
-def test_what_was_not_measured_is_an_error_with_what_was(there, metrics, on, message) -> None:
+def test_what_was_not_measured_is_an_error_with_what_was(
+    all_measures, metrics, on, message
+) -> None:
     with pytest.raises(UsageError) as caught:
-        select_measures(there, metrics, on)
+        select_measures(all_measures, metrics, on)
     assert str(caught.value) == message
 
 
@@ -370,9 +376,11 @@ def test_family_without_radius_2_uses_the_middle_outside_radius(record) -> None:
 
 
 def test_of_many_radii_2_1_and_5_come_first(measures_named) -> None:
-    found = measures_named(*(f"mmc@sphere:radius={r}" for r in (0, 0.5, 1, 1.5, 2, 3, 5)))
+    measures = measures_named(*(f"mmc@sphere:radius={r}" for r in (0, 0.5, 1, 1.5, 2, 3, 5)))
     radii = {
-        at_most: [dict(measure.params)["radius"] for measure in representative_sets(found, at_most)]
+        at_most: [
+            dict(measure.params)["radius"] for measure in representative_sets(measures, at_most)
+        ]
         for at_most in (1, 2, 3)
     }
     assert radii == {1: [2], 2: [1, 2], 3: [1, 2, 5]}

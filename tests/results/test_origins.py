@@ -1,5 +1,5 @@
-"""What stands under one name: the same content of files, the same rows, the same libraries; else a
-line, or names apart.
+"""Runs of one name have the same content of files, rows and libraries; else a line is printed, or
+names differ.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TABLE = "kdgraph.data.tables.TableFile"
 
 
 def reads(path: Path, content: str | None = None, key: str = "path") -> dict:
-    """What a run would hold of a file, which has its present content or had another one."""
+    """Return the entry of a file in a record, with its present content or another one."""
     now = Read(TABLE, "path", str(path))
     stamp, digest = (
         (now.stamp(), now.digest())
@@ -47,12 +47,12 @@ def file(tmp_path) -> Path:
 def mixed(record, file):
     """Two runs of the file as it is, and two of what it held before."""
     now, before = reads(file), reads(file, "a,label\n2,x\n")
-    made = [
+    records = [
         record("t", "kdf", seed=s, reads=r, simulated=False) for r in (now, before) for s in (0, 1)
     ]
-    for number, one in enumerate(made):
+    for number, one in enumerate(records):
         one["run_id"] = f"{number:08x}"
-    return made
+    return records
 
 
 def test_outdated_runs_are_left_out_with_one_line(mixed, outputs):
@@ -67,10 +67,10 @@ def test_outdated_runs_are_left_out_with_one_line(mixed, outputs):
         " under names of their own"
     ]
     messages.clear()
-    found = find_runs(out, note=messages.append, outdated=True)
-    assert messages == [] and len(found) == 4
-    names = [run.dataset for run in name_runs(found)]
-    digests = [content_digests(one.record) for one in found]
+    runs = find_runs(out, note=messages.append, outdated=True)
+    assert messages == [] and len(runs) == 4
+    names = [run.dataset for run in name_runs(runs)]
+    digests = [content_digests(one.record) for one in runs]
     assert names == [f"t content={digest}" for digest in digests] and len(set(names)) == 2
 
 
@@ -107,8 +107,8 @@ def test_contents_of_a_file_that_is_gone_have_different_names(mixed, outputs, fi
     out = outputs(mixed)
     file.unlink()
     messages: list[str] = []
-    found = find_runs(out, note=messages.append)
-    assert messages == [] and len({run.dataset for run in name_runs(found)}) == 2
+    runs = find_runs(out, note=messages.append)
+    assert messages == [] and len({run.dataset for run in name_runs(runs)}) == 2
 
 
 def test_another_time_alone_is_not_another_content(mixed, file):
@@ -127,25 +127,25 @@ def test_records_import_and_call_nothing_that_they_name(mixed, file, tmp_path, m
     assert "module_of_a_stranger" not in sys.modules
 
 
-@pytest.mark.parametrize("path", ["~nobody_of_this_name/x.csv", "/dev/zero", "/", "x" * 5000])
+@pytest.mark.parametrize("path", ["~no_such_user/x.csv", "/dev/zero", "/", "x" * 5000])
 def test_paths_of_records_that_are_no_files_are_not_read(mixed, path):
     one = mixed[2]
     one["reads"] = {"path": one["reads"]["path"] | {"path": path, "key": "vectors"}}
     assert PresentFiles().changed(one) == []
 
 
-def test_other_content_of_ood_rows_is_another_measure(record, file, found):
-    made = [record(reads=reads(file, text, "ood.path"), seed=0) for text in ("1", "2")]
-    of = [next(m for m, _ in read_measures(one) if m.on == "ood") for one in made]
-    assert of[0] != of[1] and len(set(unique_labels(of).values())) == 2
-    near = [next(m for m, _ in read_measures(one) if m.on == "test") for one in made]
+def test_other_content_of_ood_rows_is_another_measure(record, file, as_runs):
+    records = [record(reads=reads(file, text, "ood.path"), seed=0) for text in ("1", "2")]
+    measures = [next(m for m, _ in read_measures(one) if m.on == "ood") for one in records]
+    assert measures[0] != measures[1] and len(set(unique_labels(measures).values())) == 2
+    near = [next(m for m, _ in read_measures(one) if m.on == "test") for one in records]
     assert near[0] == near[1]
-    assert len({run.dataset for run in name_runs(found(made))}) == 1
+    assert len({run.dataset for run in name_runs(as_runs(records))}) == 1
 
 
-def test_other_content_of_training_outliers_is_another_method(record, file, found):
+def test_other_content_of_training_outliers_is_another_method(record, file, as_runs):
     runs = name_runs(
-        found([record(reads=reads(file, text, "outliers.0.path"), seed=0) for text in ("1", "2")])
+        as_runs([record(reads=reads(file, text, "outliers.0.path"), seed=0) for text in ("1", "2")])
     )
     assert len({run.method for run in runs}) == len({run.parent for run in runs}) == 2
     assert all("outliers.content=" in run.method for run in runs)
@@ -195,26 +195,26 @@ def test_training_shares_may_differ_for_the_same_test_rows(record):
 
 
 def test_versions_that_differ_are_reported_if_they_change_numbers(record):
-    made = [record(seed=s) for s in range(3)]
-    for one, version in zip(made, ("1.5.2", "1.6.0", "1.6.0"), strict=True):
+    records = [record(seed=s) for s in range(3)]
+    for one, version in zip(records, ("1.5.2", "1.6.0", "1.6.0"), strict=True):
         one["versions"] = {"scikit-learn": version, "matplotlib": version, "numpy": "2.0"}
-    assert hidden_differences(made) == [
+    assert hidden_differences(records) == [
         "versions differ between runs: scikit-learn 1.5.2 (1 run), 1.6.0 (2 runs); force=true runs"
         " them again with those of this machine"
     ]
-    assert hidden_differences(made[1:]) == []
+    assert hidden_differences(records[1:]) == []
 
 
 def write_table(labels_of: int) -> None:
     rows = [f"{(i * 37) % 120},{(i * 5) % 11},{'xy'[(i // labels_of) % 2]}" for i in range(120)]
-    Path("mine.csv").write_text("a,b,label\n" + "\n".join(rows) + "\n")
+    Path("custom.csv").write_text("a,b,label\n" + "\n".join(rows) + "\n")
 
 
 def test_corrected_file_is_another_data_set(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run = [
         "dataset=table",
-        "dataset.path=mine.csv",
+        "dataset.path=custom.csv",
         "dataset.target=label",
         "calibrator=isotonic",
         "parent.n_estimators=5",
@@ -226,7 +226,7 @@ def test_corrected_file_is_another_data_set(tmp_path, monkeypatch, capsys):
         capsys.readouterr()
         assert main(["table", "--metric", "error"]) == 0
         out, err = capsys.readouterr()
-        assert [line.split()[1] for line in out.splitlines() if line.startswith("mine ")] == [
+        assert [line.split()[1] for line in out.splitlines() if line.startswith("custom ")] == [
             "random_forest",
             "random_forest-isotonic",
         ]
@@ -236,7 +236,7 @@ def test_corrected_file_is_another_data_set(tmp_path, monkeypatch, capsys):
     assert out.splitlines()[0].startswith("2 runs · 2 data sets · 1 method")
     assert main(["report", "--outdated"]) == 0
     (record,) = [RunDir(path.parent).record() for path in Path("outputs").rglob("result.json")][:1]
-    assert record["reads"]["path"]["path"] == str(tmp_path / "mine.csv")
+    assert record["reads"]["path"]["path"] == str(tmp_path / "custom.csv")
 
 
 def test_a_file_that_changes_while_a_run_reads_it_ends_the_run(tmp_path, monkeypatch, capsys):
@@ -254,7 +254,7 @@ def test_a_file_that_changes_while_a_run_reads_it_ends_the_run(tmp_path, monkeyp
     monkeypatch.setattr(module, "_run_stages", change_first)
     words = [
         "dataset=table",
-        "dataset.path=mine.csv",
+        "dataset.path=custom.csv",
         "dataset.target=label",
         "calibrator=none",
         "parent.n_estimators=5",
@@ -263,7 +263,7 @@ def test_a_file_that_changes_while_a_run_reads_it_ends_the_run(tmp_path, monkeyp
     assert main(["run", *words, "ood=none", "figures=none"]) == 1
     assert (
         capsys.readouterr().err.splitlines()[-1]
-        == "kdg: mine.csv has changed while the run was reading it; give the same command again"
+        == "kdg: custom.csv has changed while the run was reading it; give the same command again"
         " once it is whole"
     )
     assert not list(Path("outputs").rglob("result.json"))

@@ -18,9 +18,9 @@ from kdgraph.results.records import find_runs, pause_garbage_collection
 from kdgraph.runner.files import add_checksum, check_and_load
 
 
-def places(found) -> list[tuple[str, str, int]]:
+def places(runs) -> list[tuple[str, str, int]]:
     return [
-        (one.record["dataset"]["name"], one.record["method"], one.record["seed"]) for one in found
+        (one.record["dataset"]["name"], one.record["method"], one.record["seed"]) for one in runs
     ]
 
 
@@ -33,15 +33,15 @@ def test_runs_come_by_data_set_method_and_seed_as_a_number(record, outputs) -> N
             record("a", "isotonic", seed=11),
         ]
     )
-    found = find_runs(out)
-    assert places(found) == [
+    runs = find_runs(out)
+    assert places(runs) == [
         ("a", "isotonic", 11),
         ("a", "kdf", 9),
         ("a", "kdf", 10),
         ("b", "kdf", 0),
     ]
-    assert all((one.path / "result.json").exists() for one in found)
-    assert found[0].record == check_and_load((found[0].path / "result.json").read_bytes())
+    assert all((one.path / "result.json").exists() for one in runs)
+    assert runs[0].record == check_and_load((runs[0].path / "result.json").read_bytes())
 
 
 def test_folder_of_any_level_is_read_without_hidden_folders(record, outputs) -> None:

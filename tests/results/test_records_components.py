@@ -1,4 +1,4 @@
-"""What a run's model is made of."""
+"""Components of the model of a run."""
 
 from __future__ import annotations
 

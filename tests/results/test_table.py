@@ -21,8 +21,8 @@ VALUES = {"error": 0.1, "ece": None, "oce@sphere:radius=2": 0.25}
 
 
 @pytest.fixture
-def runs(record, found):
-    return found(
+def runs(record, as_runs):
+    return as_runs(
         [
             record("a", values=VALUES),
             record("b|c", "gated_kdf", calibrator="kdf", gate="density", seed=3, values=VALUES),
@@ -77,10 +77,10 @@ def test_every_number_is_a_row_under_documented_columns(runs) -> None:
     assert table["options"][1] == "bins=15 strategy=uniform norm=l1"
 
 
-def test_a_regressor_has_no_prior_and_a_recalibrator(record, found) -> None:
+def test_a_regressor_has_no_prior_and_a_recalibrator(record, as_runs) -> None:
     parts = {"calibrator": "none", "recalibrator": "global_pit", "prior": None, "protocol": "paper"}
     table = number_table(
-        found(
+        as_runs(
             [record("x", "global_pit-as_in_paper", values={"crps": 0.3, "my_score": 2.0}, **parts)]
         )
     )
@@ -95,13 +95,13 @@ def test_a_regressor_has_no_prior_and_a_recalibrator(record, found) -> None:
 
 
 def test_some_measures_only(runs) -> None:
-    wanted = choose_measures([measure for measure, _ in read_measures(runs[0].record)], ["error"])
-    table = number_table(runs, wanted=set(wanted))
+    chosen = choose_measures([measure for measure, _ in read_measures(runs[0].record)], ["error"])
+    table = number_table(runs, wanted=set(chosen))
     assert set(table["metric"]) == {"error"} and len(table["value"]) == 4
 
 
-def test_a_run_without_numbers_has_no_row(record, found) -> None:
-    assert {len(values) for values in number_table(found([record(values={})])).values()} == {0}
+def test_a_run_without_numbers_has_no_row(record, as_runs) -> None:
+    assert {len(values) for values in number_table(as_runs([record(values={})])).values()} == {0}
 
 
 def test_keys_of_the_config_are_columns(runs) -> None:

@@ -1,6 +1,4 @@
-"""The wide view: the parent once, columns that are read most first, and what there is no room for
-is said.
-"""
+"""The wide view: the parent once, columns that are read most first, and a count of what has no room."""
 
 from __future__ import annotations
 
@@ -25,13 +23,13 @@ def shown(runs, **more) -> list[str]:
     return pivot_text(lines, measures, **{"width": None, "rows": None} | more).splitlines()
 
 
-def test_the_parent_stands_once_above_what_stands_on_it(record, found) -> None:
+def test_the_parent_stands_once_above_what_stands_on_it(record, as_runs) -> None:
     runs = [
         record("a", m, seed=s, values={"error": v})
         for m, v in (("kdf", 0.1), ("isotonic", None))
         for s in (0, 10)
     ]
-    assert shown(found([*runs, record("b", "none", calibrator="none", values={"nll": 0.5})])) == [
+    assert shown(as_runs([*runs, record("b", "none", calibrator="none", values={"nll": 0.5})])) == [
         "                                         error     nll",
         "data set  model                   seed    test    test",
         "a         random_forest (parent)     0  0.2000       –",
@@ -44,14 +42,14 @@ def test_the_parent_stands_once_above_what_stands_on_it(record, found) -> None:
     ]
 
 
-def test_columns_come_in_the_order_in_which_they_are_read(record, found) -> None:
-    head, places, *_ = shown(found([record(values=VALUES)]))
+def test_columns_come_in_the_order_in_which_they_are_read(record, as_runs) -> None:
+    head, places, *_ = shown(as_runs([record(values=VALUES)]))
     assert head.split() == ["error", "oce", "oce", "brier", "mmc", "oce"]
     assert places.split()[-6:] == ["test", "radius=2", "radius=5", "test", "test", "radius=1"]
 
 
-def test_what_has_no_room_is_counted(record, found) -> None:
-    runs = found([record("a", seed=s, values=VALUES) for s in range(5)])
+def test_what_has_no_room_is_counted(record, as_runs) -> None:
+    runs = as_runs([record("a", seed=s, values=VALUES) for s in range(5)])
     full = shown(runs)
     narrow = shown(runs, width=60, rows=3)
     assert narrow[-1] == "… 7 more lines and 4 more columns"
@@ -61,14 +59,14 @@ def test_what_has_no_room_is_counted(record, found) -> None:
     assert shown(runs, width=1)[-1] == "… 5 more columns"  # one column stays, however narrow it is
 
 
-def test_repetitions_are_seeds_and_folds(record, found) -> None:
-    runs = found([record("a", seed=1, config={"dataset.fold": fold}) for fold in (0, 1)])
+def test_repetitions_are_seeds_and_folds(record, as_runs) -> None:
+    runs = as_runs([record("a", seed=1, config={"dataset.fold": fold}) for fold in (0, 1)])
     assert [line.split()[-5] for line in shown(runs)[2:]] == ["1/0", "1/1", "1/0", "1/1"]
 
 
-def test_long_names_of_models_leave_room_for_a_number(record, found) -> None:
+def test_long_names_of_models_leave_room_for_a_number(record, as_runs) -> None:
     settings = [{"calibrator.alpha": alpha, "calibrator.robust": alpha < 1} for alpha in (0.5, 1.0)]
-    runs = name_runs(found([record("a", values=VALUES, config=config) for config in settings]))
+    runs = name_runs(as_runs([record("a", values=VALUES, config=config) for config in settings]))
     lines = table_lines(runs)
     measures = reading_order(list(lines[0].values))
     text = pivot_text(lines, measures, width=60, rows=None).splitlines()

@@ -15,11 +15,13 @@ import time
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 from joblib import parallel_config
 
 from kdgraph.cli.main import main
+from kdgraph.runner.monitoring import ProgressReporter
 
 TINY = [
     "dataset.n_train=60",
@@ -42,7 +44,7 @@ from kdgraph.data.simulations import Spiral
 HERE = Path(__file__).parent
 
 def visit(stage):
-    """Note the call; in the process that is told to be slow here, wait for the file "go"."""
+    """Note the call; in the process that has to be slow in this stage, wait for the file "go"."""
     with (HERE / "visits").open("a") as file:
         file.write(stage + "\\\\n")
     if os.environ.get("SLOW") == stage:
@@ -124,11 +126,29 @@ class Parts:
         return sorted((self.folder / "outputs").rglob(pattern))
 
 
+class Notes(ProgressReporter):
+    """Reporter that collects the notes."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def note(self, line: str) -> None:
+        self.lines.append(line)
+
+
 @pytest.fixture
 def parts(tmp_path, monkeypatch) -> Parts:
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "slow_parts", raising=False)
     return Parts(tmp_path)
+
+
+def write_overconfident_scores(n: int) -> None:
+    """Write ``softmax.npz`` with overconfident scores of three classes, and labels."""
+    rng = np.random.default_rng(0)
+    scores = rng.dirichlet(np.full(3, 0.5), size=n)
+    truth = scores**0.5 / (scores**0.5).sum(axis=1, keepdims=True)
+    np.savez("softmax.npz", scores=scores, label=[rng.choice(3, p=row) for row in truth])
 
 
 def wait_until(condition, seconds: float = 60) -> None:
@@ -302,12 +322,12 @@ class Sweeps:
 
     def waiting(self) -> dict[int, int]:
         """Number and process of the runs that wait."""
-        found = {
+        processes = {
             int(path.name): int(path.read_text())
             for path in (self.folder / "waiting").iterdir()
             if path.suffix == ""
         }
-        return {number: pid for number, pid in found.items() if is_alive(pid)}
+        return {number: pid for number, pid in processes.items() if is_alive(pid)}
 
     def wait_for(self, count: int) -> None:
         wait_until(lambda: len(self.waiting()) >= count, 120)
@@ -329,21 +349,21 @@ class Sweeps:
         ]
 
     def differences(self, n_seeds: int, died: int = 0) -> list[str]:
-        """What differs from the same sweep over seeds in one process, and files that were left.
+        """Return differences from the same sweep in one process, and files that were left.
 
         Of each run that died and was not tried again, the two locks are expected: of its directory,
         and of the stage that it was in.
         """
         local = local_results()
         own_results = results(self.out)
-        found = [
+        problems = [
             f"{run} differs" for run, values in own_results.items() if values != local.get(run)
         ]
         left = self.leftovers()
         names = [path.name if path.name == "running.json" else path.suffix for path in left]
         if sorted(names) != sorted(["running.json", ".lock"] * died):
-            found += [f"{path} was left" for path in left]
-        return found + (
+            problems += [f"{path} was left" for path in left]
+        return problems + (
             [] if len(own_results) == n_seeds else [f"{len(own_results)} runs are done"]
         )
 
@@ -380,6 +400,6 @@ def is_alive(pid: int) -> bool:
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        return unused.getsockname()[1]

@@ -19,19 +19,15 @@ from kdgraph.runner import evaluate
 from kdgraph.runner.run import run
 from kdgraph.runner.stages import split
 from kdgraph.runner.stored_stages import stage_keys
+from tests.runner.conftest import write_overconfident_scores
 
 
 @pytest.fixture
-def made(tmp_path, monkeypatch):
+def make_config(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    proba = rng.dirichlet(np.full(3, 0.5), size=3000)
-    y = np.array(
-        [rng.choice(3, p=row) for row in proba**0.5 / (proba**0.5).sum(axis=1, keepdims=True)]
-    )
-    np.savez("softmax.npz", scores=proba, label=y)
+    write_overconfident_scores(3000)
 
-    def of(*overrides: str):
+    def with_overrides(*overrides: str):
         return compose(
             [
                 "dataset=scores",
@@ -42,7 +38,7 @@ def made(tmp_path, monkeypatch):
             ]
         )
 
-    return of
+    return with_overrides
 
 
 def on_calibration(record) -> dict[tuple[str, str], float]:
@@ -53,11 +49,11 @@ def on_calibration(record) -> dict[tuple[str, str], float]:
     }
 
 
-def test_both_models_are_measured_on_fitted_rows(made):
-    config = made("method=histogram", "calibrator.bins=15")
+def test_both_models_are_measured_on_fitted_rows(make_config):
+    config = make_config("method=histogram", "calibrator.bins=15")
     record = run(config)
-    found = on_calibration(record)
-    assert set(found) == {
+    actual = on_calibration(record)
+    assert set(actual) == {
         (metric, of)
         for metric in ("error", "nll_top", "brier_top", "ece")
         for of in ("parent", "calibrated")
@@ -65,29 +61,31 @@ def test_both_models_are_measured_on_fitted_rows(made):
     rows = split(config.dataset, 0).calibration
     rows = rows.rows(np.argsort(rows.source_rows))  # the order of the file of predictions
     assert {one["n"] for one in record["metrics"] if one["on"] == "calibration"} == {len(rows.y)}
-    assert found["ece", "parent"] == pytest.approx(ece(rows.y, rows.X, bins=15))
-    assert found["nll_top", "parent"] == pytest.approx(nll_top(rows.y, TopLabel.from_proba(rows.X)))
+    assert actual["ece", "parent"] == pytest.approx(ece(rows.y, rows.X, bins=15))
+    assert actual["nll_top", "parent"] == pytest.approx(
+        nll_top(rows.y, TopLabel.from_proba(rows.X))
+    )
     frame = pd.read_parquet(config.run_dir / "predictions.parquet").query("set == 'calibration'")
     top_label = TopLabel(
         np.searchsorted(["0", "1", "2"], frame.calibrated_predicted.astype(str)),
         frame.calibrated_confidence.to_numpy(),
     )
     assert (
-        found["ece", "calibrated"] == pytest.approx(ece(rows.y, top_label, bins=15), abs=1e-12)
+        actual["ece", "calibrated"] == pytest.approx(ece(rows.y, top_label, bins=15), abs=1e-12)
         and frame.y.astype(int).tolist() == rows.y.tolist()
     )
 
 
-def test_calibration_rows_are_predicted_only_where_measured(made):
-    config = made("method=histogram", "metrics=default")
+def test_calibration_rows_are_predicted_only_where_measured(make_config):
+    config = make_config("method=histogram", "metrics=default")
     record = run(config)
     assert on_calibration(record) == {} and "calibration" not in record["config"]["metrics"]
     assert set(pd.read_parquet(config.run_dir / "predictions.parquet").set) == {"test"}
 
 
-def test_the_key_of_parent_outputs_depends_on_the_predicted_rows(made):
+def test_the_key_of_parent_outputs_depends_on_the_predicted_rows(make_config):
     configs = [
-        made("method=histogram", *more)
+        make_config("method=histogram", *more)
         for more in ([], ["~metrics.calibration"], ["~metrics.calibration.ece"])
     ]
     keys = [stage_keys(config, split(config.dataset, 0))["parent_outputs"] for config in configs]
@@ -95,8 +93,8 @@ def test_the_key_of_parent_outputs_depends_on_the_predicted_rows(made):
 
 
 @pytest.mark.filterwarnings("always:the confidence of")
-def test_curve_findings_are_recorded_and_printed(made):
-    record = run(made("method=cum", "calibrator.diagnostics=true"))
+def test_curve_findings_are_recorded_and_printed(make_config):
+    record = run(make_config("method=cum", "calibrator.diagnostics=true"))
     message = (
         "the confidence of 0, 2 contradicts the accuracy of the calibration rows in some bins"
         " of scores: plot it"
@@ -105,7 +103,7 @@ def test_curve_findings_are_recorded_and_printed(made):
     assert set(record["learnt"]["calibrator"]["diagnostics"]["leaves_data"]) == {"0", "2"}
     assert f"  warning (calibrate): {message}" in run_table(record, "x").splitlines()
     again = run(
-        made("method=cum", "calibrator.diagnostics=true", "metrics=default")
+        make_config("method=cum", "calibrator.diagnostics=true", "metrics=default")
     )  # fitted before
     assert (
         again["learnt"] == record["learnt"]
@@ -115,13 +113,13 @@ def test_curve_findings_are_recorded_and_printed(made):
 
 
 @pytest.mark.filterwarnings("always:the confidence of")
-def test_a_warning_calls_classes_as_the_data_do(made, tmp_path):
-    given, names = np.load(tmp_path / "softmax.npz"), np.array(["ant", "bee", "cat"])
-    pd.DataFrame(given["scores"], columns=names).assign(label=names[given["label"]]).to_parquet(
+def test_a_warning_calls_classes_as_the_data_do(make_config, tmp_path):
+    arrays, names = np.load(tmp_path / "softmax.npz"), np.array(["ant", "bee", "cat"])
+    pd.DataFrame(arrays["scores"], columns=names).assign(label=names[arrays["label"]]).to_parquet(
         tmp_path / "scores.parquet"
     )
     (warning,) = run(
-        made(
+        make_config(
             "method=cum",
             "calibrator.diagnostics=true",
             "dataset.path=scores.parquet",
@@ -131,8 +129,8 @@ def test_a_warning_calls_classes_as_the_data_do(made, tmp_path):
     assert warning["message"].startswith("the confidence of ant, cat contradicts")
 
 
-def test_a_healthy_method_warns_of_nothing(made):
-    record = run(made("method=kde", "calibrator.diagnostics=true"))
+def test_a_healthy_method_warns_of_nothing(make_config):
+    record = run(make_config("method=kde", "calibrator.diagnostics=true"))
     assert record["warnings"] == [] and "diagnostics" not in record["learnt"]["calibrator"]
 
 

@@ -40,8 +40,9 @@ def table(n: int) -> pd.DataFrame:
 
 @pytest.mark.filterwarnings("always:intervals of level")  # goes into the record
 def test_each_subgroup_is_covered_and_new_rows_have_intervals(tmp_path, kdg):
-    """Of the south, by about 80 rows that correct: 4 standard errors, 0.1. With one correction for
-    all four of five are covered there.
+    """Coverage of the south, with about 80 rows for its correction: 4 standard errors are 0.1.
+
+    With one correction for all rows, four of five are covered there.
     """
     frame, south = table(3000), {}
     arguments = [

@@ -152,15 +152,15 @@ def test_calibrator_is_not_fitted_to_the_rows_of_the_sets(tmp_path, monkeypatch,
 def test_rows_that_stay_together_calibrate_together(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     frame = write_table(600)
-    frame["house"] = np.arange(600) // 4
+    frame["block"] = np.arange(600) // 4
     frame.to_csv("t.csv", index=False)
     config = compose(
-        [*COMMON, "calibrator=isotonic", "conformal=aps", "dataset.split_groups=house"]
+        [*COMMON, "calibrator=isotonic", "conformal=aps", "dataset.split_groups=block"]
     )
     splits = split(config.dataset, config.seed, config.division)
     others, of_sets = divide_calibration(config.after, splits, config.calibration, config.seed)
-    houses = [set(np.asarray(part.calibration.split_groups)) for part in (others, of_sets)]
-    assert all(houses) and not houses[0] & houses[1]
+    blocks = [set(np.asarray(part.calibration.split_groups)) for part in (others, of_sets)]
+    assert all(blocks) and not blocks[0] & blocks[1]
 
 
 def test_sets_change_neither_probabilities_nor_a_detector(tmp_path, monkeypatch):

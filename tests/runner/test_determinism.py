@@ -95,8 +95,10 @@ def test_what_is_in_the_store_changes_no_bit():
     run(*CASES["kdf"], "out=anew")
     run(*CASES["isotonic"], "out=after_another")  # the parent comes from the store
     run(*CASES["kdf"], "out=after_another")
-    (found,) = [value for key, value in results("after_another").items() if key in results("anew")]
-    assert [found] == list(results("anew").values())
+    (repeated,) = [
+        value for key, value in results("after_another").items() if key in results("anew")
+    ]
+    assert [repeated] == list(results("anew").values())
 
 
 def test_blas_has_one_thread_in_every_stage(monkeypatch):

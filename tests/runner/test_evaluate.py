@@ -44,11 +44,11 @@ class Counted:
 
 def test_numbers_do_not_depend_on_the_groups(tiny, monkeypatch):
     config, splits, parent, model = tiny
-    found, calls = [], []
+    entries, calls = [], []
     for bound in (module.BATCH_BYTES, 16 * 60, 1):
         monkeypatch.setattr(module, "BATCH_BYTES", bound)
         counted = Counted(parent)
-        found.append(
+        entries.append(
             evaluate(
                 FittedModel(counted),
                 model,
@@ -61,9 +61,9 @@ def test_numbers_do_not_depend_on_the_groups(tiny, monkeypatch):
         )
         calls.append(counted.calls)
     assert calls == [[40 + 40_000 + 20 + 20], [40, 40_000, 40], [40, 40_000, 20, 20]]
-    for other in found[1:]:
-        assert other.metrics == found[0].metrics
-        for a, b in zip(found[0].predictions, other.predictions, strict=True):
+    for other in entries[1:]:
+        assert other.metrics == entries[0].metrics
+        for a, b in zip(entries[0].predictions, other.predictions, strict=True):
             np.testing.assert_array_equal(a.parent["proba"], b.parent["proba"])
             np.testing.assert_array_equal(a.calibrated["proba"], b.calibrated["proba"])
 
@@ -75,9 +75,11 @@ def test_stored_outputs_of_the_parent_are_not_predicted_again(tiny, monkeypatch)
     for bound in (module.BATCH_BYTES, 16 * 60):
         monkeypatch.setattr(module, "BATCH_BYTES", bound)
         outputs = [each.parent for each in expected.predictions]
-        found = evaluate(FittedModel(None), model, config.metrics, **inputs, parent_outputs=outputs)
-        assert found.metrics == expected.metrics
-        for a, b in zip(expected.predictions, found.predictions, strict=True):
+        entries = evaluate(
+            FittedModel(None), model, config.metrics, **inputs, parent_outputs=outputs
+        )
+        assert entries.metrics == expected.metrics
+        for a, b in zip(expected.predictions, entries.predictions, strict=True):
             np.testing.assert_array_equal(a.parent["proba"], b.parent["proba"])
 
 
@@ -170,10 +172,10 @@ def test_a_large_set_is_predicted_in_blocks(tiny, monkeypatch, is_mapped):
     else:
         monkeypatch.setattr(module, "BATCH_BYTES", 16 * 39)
     counted = Counted(parent)
-    found = evaluate(FittedModel(counted), model, metrics, splits=splits, **inputs)
+    entries = evaluate(FittedModel(counted), model, metrics, splits=splits, **inputs)
     assert counted.calls[:6] == [7, 7, 7, 7, 7, 5]
-    assert found.metrics == expected.metrics
-    for a, b in zip(expected.predictions, found.predictions, strict=True):
+    assert entries.metrics == expected.metrics
+    for a, b in zip(expected.predictions, entries.predictions, strict=True):
         np.testing.assert_array_equal(a.calibrated["proba"], b.calibrated["proba"])
 
 

@@ -125,11 +125,11 @@ def test_what_else_a_destructor_raises_is_printed_as_ever():
 
 
 def test_signals_belong_to_the_command_line_while_it_runs(monkeypatch):
-    seen = []
+    handlers = []
     monkeypatch.setattr(
         cli,
         "_run_command",
-        lambda arguments: seen.append([signal.getsignal(one) for one in signals]) or 0,
+        lambda arguments: handlers.append([signal.getsignal(one) for one in signals]) or 0,
     )
     signals = (signal.SIGTERM, signal.SIGHUP)
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as under nohup
@@ -137,7 +137,7 @@ def test_signals_belong_to_the_command_line_while_it_runs(monkeypatch):
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
         hook = sys.unraisablehook
         assert cli.main([]) == 0
-        assert seen == [[cli._terminate, signal.SIG_IGN]]
+        assert handlers == [[cli._terminate, signal.SIG_IGN]]
         assert [signal.getsignal(one) for one in signals] == [
             signal.SIG_DFL,
             signal.SIG_IGN,

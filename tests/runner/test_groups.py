@@ -20,7 +20,7 @@ from kdgraph.runner.stages import calibrate, fit, split
 
 
 @pytest.fixture
-def made(tmp_path, monkeypatch):
+def make_config(tmp_path, monkeypatch):
     """A table whose rows belong to one of three, of whom one is hard to predict."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
@@ -56,8 +56,8 @@ def remade(config):
     )
 
 
-def test_metrics_and_a_calibrator_by_group_receive_the_groups(made):
-    config = made(
+def test_metrics_and_a_calibrator_by_group_receive_the_groups(make_config):
+    config = make_config(
         "method=group_histogram",
         "calibrator.bins=5",
         "ood=none",
@@ -74,20 +74,20 @@ def test_metrics_and_a_calibrator_by_group_receive_the_groups(made):
         part.predict_confidence(test.X, test.groups),
         2,
     )
-    found = {
+    actual = {
         (one["metric"], one["of"]): one["value"] for one in record["metrics"] if one["on"] == "test"
     }
     options = dict(config.measures["test"]["group_mce"])
     known = Groups(test.groups, test.group_names)
-    assert found["group_mce", "calibrated"] == pytest.approx(
+    assert actual["group_mce", "calibrated"] == pytest.approx(
         METRICS["group_mce"](test.y, top_label, known, **options), abs=1e-12
     )
     of_parent = METRICS["group_mce"](
         test.y, TopLabel.from_proba(model.parent.predict_proba(test.X)), known, **options
     )
     assert (
-        found["group_mce", "parent"] == pytest.approx(of_parent, abs=1e-12)
-        and of_parent != found["group_mce", "calibrated"]
+        actual["group_mce", "parent"] == pytest.approx(of_parent, abs=1e-12)
+        and of_parent != actual["group_mce", "calibrated"]
     )
     assert record["learnt"]["calibrator"]["bins"] == 5
     frame = pd.read_parquet(config.run_dir / "predictions.parquet").query("set == 'test'")
@@ -96,15 +96,17 @@ def test_metrics_and_a_calibrator_by_group_receive_the_groups(made):
     )
 
 
-def test_each_group_has_its_own_temperature(made):
+def test_each_group_has_its_own_temperature(make_config):
     record = run(
-        made("method=group_temperature", "ood=none", "metrics=groups", "parent.n_estimators=10")
+        make_config(
+            "method=group_temperature", "ood=none", "metrics=groups", "parent.n_estimators=10"
+        )
     )
     assert record["learnt"]["calibrator"] == {"groups": 3, "without": {}}
 
 
 @pytest.mark.parametrize("name", ["group_histogram", "group_temperature"])
-def test_rows_out_of_distribution_have_no_group(name, made, monkeypatch):
+def test_rows_out_of_distribution_have_no_group(name, make_config, monkeypatch):
     calls = []
     kind, method = (
         (LocalRecalibration, "predict_top_label")
@@ -118,7 +120,7 @@ def test_rows_out_of_distribution_have_no_group(name, made, monkeypatch):
         return real(self, X, groups)
 
     monkeypatch.setattr(kind, method, noted)
-    config = made(
+    config = make_config(
         f"method={name}",
         "parent.n_estimators=10",
         "ood=sphere",
@@ -135,10 +137,10 @@ def test_rows_out_of_distribution_have_no_group(name, made, monkeypatch):
         np.testing.assert_array_equal(groups, expected)
 
 
-def test_parts_that_need_groups_are_refused_without_them(made):
+def test_parts_that_need_groups_are_refused_without_them(make_config):
     with pytest.raises((DataError, ValueError), match="groups") as caught:
         run(
-            made(
+            make_config(
                 "method=group_histogram",
                 "dataset.group=null",
                 "dataset.drop=[who]",
@@ -149,8 +151,8 @@ def test_parts_that_need_groups_are_refused_without_them(made):
     assert "\n" not in str(caught.value)
 
 
-def test_group_histogram_is_a_histogram_for_each_group(made):
-    config = made(
+def test_group_histogram_is_a_histogram_for_each_group(make_config):
+    config = make_config(
         "method=group_histogram",
         "calibrator.bins=5",
         "parent.n_estimators=10",
@@ -169,20 +171,20 @@ def test_group_histogram_is_a_histogram_for_each_group(made):
             X_calibration=rows.X[in_group],
             y_calibration=rows.y[in_group],
         )
-        taken = (
+        support = (
             alone._support(
                 alone.curves_[0], part.estimator.predict_proba(splits.test.X[of_test]).max(axis=1)
             )
             > 0
         )
         np.testing.assert_allclose(
-            confidence[of_test][taken],
-            alone.predict_confidence(splits.test.X[of_test])[taken],
+            confidence[of_test][support],
+            alone.predict_confidence(splits.test.X[of_test])[support],
             atol=1e-15,
         )
 
 
-def test_nothing_is_fitted_by_groups_that_are_the_target(made):
+def test_nothing_is_fitted_by_groups_that_are_the_target(make_config):
     overrides = ["dataset.group=label", "dataset.drop=[who]", "ood=none", "parent.n_estimators=2"]
     message = (
         "the groups of my are its target, and LocalRecalibration would see the label of each"
@@ -190,10 +192,10 @@ def test_nothing_is_fitted_by_groups_that_are_the_target(made):
         " apart"
     )
     with pytest.raises(DataError) as caught:
-        run(made("method=group_histogram", *overrides, "metrics=top_label"))
+        run(make_config("method=group_histogram", *overrides, "metrics=top_label"))
     assert str(caught.value) == message
     assert (
-        run(made("method=histogram", *overrides, "metrics=groups"))["dataset"]["source"][
+        run(make_config("method=histogram", *overrides, "metrics=groups"))["dataset"]["source"][
             "target_and_group"
         ]
         == "label"

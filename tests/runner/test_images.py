@@ -86,17 +86,17 @@ def test_the_record_names_the_kind_of_rows(shifted):
 
 def test_shifts_are_measured_and_marked_on_the_data(shifted):
     config, record = shifted
-    found = [
+    entries = [
         m
         for m in record["metrics"]
         if m["metric"] == "mmc" and m["of"] == "parent" and m["on"] == "ood"
     ]
-    assert [(m["ood"], m["params"]) for m in found[::4]] == [
+    assert [(m["ood"], m["params"]) for m in entries[::4]] == [
         ("intensity", {"intensity": 0.0}),
         ("blend", {"epsilon": 0.5}),
         ("ellipse", {"axis": 25.0}),
     ]
-    assert [m["params"] for m in found if m.get("in_distribution")] == [
+    assert [m["params"] for m in entries if m.get("in_distribution")] == [
         {"intensity": 127.0},
         {"epsilon": 0.0},
         {"epsilon": 1.0},
@@ -158,17 +158,28 @@ def test_images_are_not_scaled(composed):
 
 
 def test_words_on_figures():
-    found = Predictions("ood", 0, {}, {}, "ellipse", {"axis": 30.0}, id_values=(10.0,))
-    assert (shift_axis_label(found), ood_set_title(found), distance_from_training(found)) == (
+    predictions = Predictions("ood", 0, {}, {}, "ellipse", {"axis": 30.0}, id_values=(10.0,))
+    assert (
+        shift_axis_label(predictions),
+        ood_set_title(predictions),
+        distance_from_training(predictions),
+    ) == (
         "axis of the ellipse",
         "ellipse\naxis 30",
         20,
     )
-    found = Predictions("ood", 0, {}, {}, "intensity", {"intensity": 16.0})
-    assert (shift_axis_label(found), ood_set_title(found), distance_from_training(found)) == (
+    predictions = Predictions("ood", 0, {}, {}, "intensity", {"intensity": 16.0})
+    assert (
+        shift_axis_label(predictions),
+        ood_set_title(predictions),
+        distance_from_training(predictions),
+    ) == (
         "intensity",
         "intensity\n16",
         16,
     )
-    found = Predictions("ood", 0, {}, {}, "box", {"low": -2.0, "high": 2.0})
-    assert (ood_set_title(found), distance_from_training(found)) == ("box\nlow -2, high 2", 0)
+    predictions = Predictions("ood", 0, {}, {}, "box", {"low": -2.0, "high": 2.0})
+    assert (ood_set_title(predictions), distance_from_training(predictions)) == (
+        "box\nlow -2, high 2",
+        0,
+    )

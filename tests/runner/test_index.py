@@ -1,5 +1,5 @@
-"""What is done is known without composing it, and only as long as everything that it was composed
-from is as it was.
+"""Finished runs are listed in an index without composing them, as long as their config files are
+unchanged.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ TABLE = [
 @pytest.fixture
 def composed(monkeypatch) -> list:
     """Grows with every config that is composed."""
-    found, real = [], Composer.run_config
+    calls, real = [], Composer.run_config
 
     def run_config(self, overrides, **more):
-        found.append(overrides)
+        calls.append(overrides)
         return real(self, overrides, **more)
 
     monkeypatch.setattr(Composer, "run_config", run_config)
-    return found
+    return calls
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_table(1)
-    (tmp_path / "mine" / "calibrator").mkdir(parents=True)
+    (tmp_path / "custom" / "calibrator").mkdir(parents=True)
     return tmp_path
 
 
@@ -92,20 +92,20 @@ def test_a_run_that_is_known_and_not_done_is_done(composed):
 
 @pytest.mark.slow
 def test_other_yaml_is_another_index(composed, folder):
-    yaml = folder / "mine" / "calibrator" / "own.yaml"
+    yaml = folder / "custom" / "calibrator" / "own.yaml"
     text = "# Own\nname: own\n_target_: kdgraph.calibration.ScoreMap\nmethod: {}\n"
     yaml.write_text(text.format("isotonic"))
-    sweep("--config-dir", "mine", "dataset=wine", "calibrator=own", "seed=0,1", *TINY)
+    sweep("--config-dir", "custom", "dataset=wine", "calibrator=own", "seed=0,1", *TINY)
     yaml.write_text(text.format("sigmoid"))
-    sweep("--config-dir", "mine", "dataset=wine", "calibrator=own", "seed=0,1", *TINY)
+    sweep("--config-dir", "custom", "dataset=wine", "calibrator=own", "seed=0,1", *TINY)
     assert len(composed) == 4 and n_done() == 4
     yaml.write_text(text.format("isotonic"))
-    sweep("--config-dir", "mine", "dataset=wine", "calibrator=own", "seed=0,1", *TINY)
+    sweep("--config-dir", "custom", "dataset=wine", "calibrator=own", "seed=0,1", *TINY)
     assert len(composed) == 4 and n_done() == 4
     for method in ("isotonic", "sigmoid"):
         for i in range(OTHER_INDICES):
             yaml.write_text(text.format(method) + f"# {i}\n")
-            sweep("--config-dir", "mine", "dataset=wine", "calibrator=own", "seed=0,1", *TINY)
+            sweep("--config-dir", "custom", "dataset=wine", "calibrator=own", "seed=0,1", *TINY)
     assert (
         len(list(Path("outputs/.sweeps").glob("index-*.jsonl"))) == OTHER_INDICES and n_done() == 4
     )
@@ -146,12 +146,12 @@ def test_a_line_that_was_cut_off_costs_one_composition(composed):
 
 
 def test_nothing_is_indexed_that_depends_on_the_environment(composed, folder, monkeypatch):
-    (folder / "mine" / "calibrator" / "own.yaml").write_text(
+    (folder / "custom" / "calibrator" / "own.yaml").write_text(
         "# Own\nname: own\n_target_: kdgraph.calibration.ScoreMap\nmethod: ${oc.env:METHOD}\n"
     )
     for method in ("isotonic", "sigmoid"):
         monkeypatch.setenv("METHOD", method)
-        sweep("--config-dir", "mine", "dataset=wine", "calibrator=own", "seed=0,1", *TINY)
+        sweep("--config-dir", "custom", "dataset=wine", "calibrator=own", "seed=0,1", *TINY)
     assert n_done() == 4 and not list(Path("outputs/.sweeps").glob("index-*.jsonl"))
 
 

@@ -55,7 +55,7 @@ in_another_table = pytest.mark.skipif(
 
 
 def holder(path: Path, *prefix: str) -> subprocess.Popen[str]:
-    """A living process that holds the lock."""
+    """A running process that holds the lock."""
     process = subprocess.Popen(
         [*prefix, sys.executable, "-c", HOLD, str(path)],
         cwd=ROOT,

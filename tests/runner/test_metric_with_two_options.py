@@ -29,12 +29,12 @@ def test_each_has_its_number_and_its_label(done):
         predictions["y"].astype(int).to_numpy(),
         predictions[["calibrated_0", "calibrated_1"]].to_numpy(),
     )
-    found = {
+    values = {
         m.label: entry["value"]
         for m, entry in read_measures(record)
         if m.metric_name == "ece" and entry["of"] == "calibrated"
     }
-    assert found == {
+    assert values == {
         f"ECE, {bins} bins": pytest.approx(ece(y, proba, bins=bins), abs=1e-12) for bins in (15, 4)
     }
 

@@ -1,5 +1,5 @@
-"""What its paper chooses by rows out of distribution is chosen by those of the run, where
-protocol=paper is set, and nowhere else.
+"""Parameters that a paper tunes on OOD rows are tuned on those of the run, with protocol=paper
+alone.
 """
 
 from __future__ import annotations

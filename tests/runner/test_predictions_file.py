@@ -48,14 +48,16 @@ def test_predictions_join_the_input_file_by_row_and_set(clinic, tmp_path):
     ]
     config = compose([*dataset, *SMALL, *more])
     run(config)
-    found = pd.read_parquet(config.run_dir / "predictions.parquet")
-    assert list(found)[:3] == ["set", "row", "y"]
-    joined = found.merge(clinic, left_on="row", right_index=True, how="left", validate="one_to_one")
+    stored = pd.read_parquet(config.run_dir / "predictions.parquet")
+    assert list(stored)[:3] == ["set", "row", "y"]
+    joined = stored.merge(
+        clinic, left_on="row", right_index=True, how="left", validate="one_to_one"
+    )
     labelled = joined[joined.set != "left_out"]
     assert (labelled.y == labelled.outcome).all() and (labelled.set == labelled.part).all()
     known = clinic[clinic.outcome != "severe"]
     for name in ("test", "calibration"):
-        assert set(found.row[found.set == name]) == set(known.index[known.part == name])
+        assert set(stored.row[stored.set == name]) == set(known.index[known.part == name])
     left_out = joined[joined.set == "left_out"]
     assert len(left_out) and (left_out.outcome == "severe").all() and left_out.y.isna().all()
 
@@ -82,7 +84,7 @@ def test_the_model_predicts_the_joined_rows_as_the_run_did(clinic, tmp_path):
         ]
     )
     run(config)
-    found = pd.read_parquet(config.run_dir / "predictions.parquet")
+    stored = pd.read_parquet(config.run_dir / "predictions.parquet")
     assert (
         main(
             [
@@ -99,7 +101,7 @@ def test_the_model_predicts_the_joined_rows_as_the_run_did(clinic, tmp_path):
     )
     new = pd.read_parquet("new.parquet")
     assert new.row.tolist() == list(range(len(clinic)))
-    test = found[found.set == "test"]
+    test = stored[stored.set == "test"]
     assert len(test) == 70 and test.row.is_unique
     again = new.iloc[test.row]
     for name in ("mild", "none", "severe"):
@@ -107,7 +109,7 @@ def test_the_model_predicts_the_joined_rows_as_the_run_did(clinic, tmp_path):
         np.testing.assert_allclose(
             test[f"calibrated_{name}"], again[f"probability_{name}"], rtol=1e-10
         )
-    assert found.row[found.set == "sphere"].isna().all()
+    assert stored.row[stored.set == "sphere"].isna().all()
 
 
 def test_row_numbers_stay_integers_with_missing_ones():
@@ -170,12 +172,12 @@ def test_the_model_of_a_run_on_scores_predicts_the_file_of_the_run(tmp_path, mon
         == 0
     )
     new = pd.read_csv("new.csv", dtype={"predicted": str}, keep_default_na=False)
-    found = pd.read_parquet(config.run_dir / "predictions.parquet").query("set == 'test'")
-    assert (names[label][found.row] == found.y).all()
+    stored = pd.read_parquet(config.run_dir / "predictions.parquet").query("set == 'test'")
+    assert (names[label][stored.row] == stored.y).all()
     for name in names:
         # decimals are written with 15 digits or more
         np.testing.assert_allclose(
-            new[f"probability_{name}"][found.row], found[f"calibrated_{name}"], rtol=1e-10
+            new[f"probability_{name}"][stored.row], stored[f"calibrated_{name}"], rtol=1e-10
         )
 
 
@@ -219,14 +221,14 @@ def test_the_model_of_a_run_on_texts_predicts_the_file_of_the_run(tmp_path, monk
         )
         == 0
     )
-    new, found = (
+    new, stored = (
         pd.read_parquet("new.parquet"),
         pd.read_parquet(config.run_dir / "predictions.parquet"),
     )
-    assert (labels[found.row] == found.y).all()
+    assert (labels[stored.row] == stored.y).all()
     # a row's prediction may depend on its companions in the last bits
     np.testing.assert_allclose(
-        new["probability_sea"][found.row], found["calibrated_sea"], rtol=1e-10
+        new["probability_sea"][stored.row], stored["calibrated_sea"], rtol=1e-10
     )
 
 

@@ -250,8 +250,8 @@ class Counting(ProgressReporter):
 
 
 def test_a_training_that_was_killed_goes_on_to_the_same_bits(tmp_path):
-    here, whole = [[*NETWORK, f"out={tmp_path / name}"] for name in ("killed", "whole")]
-    command = [sys.executable, "-c", STAYS_IN_EPOCH_3, str(tmp_path / "there"), *here]
+    killed, whole = [[*NETWORK, f"out={tmp_path / name}"] for name in ("killed", "whole")]
+    command = [sys.executable, "-c", STAYS_IN_EPOCH_3, str(tmp_path / "there"), *killed]
     with subprocess.Popen(command, cwd=Path(__file__).parents[2]) as process:
         wait_until((tmp_path / "there").exists)
         process.send_signal(signal.SIGKILL)
@@ -260,7 +260,7 @@ def test_a_training_that_was_killed_goes_on_to_the_same_bits(tmp_path):
     leftover.write_bytes(state.read_bytes()[:1000])
 
     resumed, uninterrupted = Counting(), Counting()
-    run(compose(here), resumed)
+    run(compose(killed), resumed)
     run(compose(whole), uninterrupted)
     assert uninterrupted.epochs == [1, 2, 3, 4, 5, 6, 7, 8] and resumed.epochs == [4, 5, 6, 7, 8]
     first, second = [

@@ -35,7 +35,7 @@ def record() -> dict:
     return one
 
 
-def at(record: dict, key: str) -> tuple[dict | list, str | int]:
+def container_of(record: dict, key: str) -> tuple[dict | list, str | int]:
     """Return the container of a dotted key, and the key in it."""
     node: dict | list = record
     *path, last = (int(part) if part.isdigit() else part for part in key.split("."))
@@ -46,7 +46,7 @@ def at(record: dict, key: str) -> tuple[dict | list, str | int]:
 
 def edited(record: dict, key: str, value: object) -> dict:
     one = copy.deepcopy(record)
-    container, last = at(one, key)
+    container, last = container_of(one, key)
     container[last] = value
     return one
 
@@ -68,7 +68,7 @@ def test_records_as_runs_write_them_have_no_problem(record):
     ],
 )
 def test_absent_keys_are_named(record, key):
-    container, last = at(record, key)
+    container, last = container_of(record, key)
     del container[last]
     assert record_problem(record) == f"{key} is missing"
 

@@ -133,12 +133,12 @@ def test_own_data_set_that_fails_is_a_failed_run(tmp_path, monkeypatch):
         "class Broken(Spiral):\n"
         "    def sample(self, n, rng):\n        raise RuntimeError('no luck')\n"
     )
-    (tmp_path / "mine" / "dataset").mkdir(parents=True)
-    (tmp_path / "mine" / "dataset" / "broken.yaml").write_text(
+    (tmp_path / "custom" / "dataset").mkdir(parents=True)
+    (tmp_path / "custom" / "dataset" / "broken.yaml").write_text(
         "# Broken\ndefaults: [spiral, _self_]\nname: broken\n_target_: own_source.Broken\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    config = compose(["dataset=broken", f"out={tmp_path / 'outputs'}", *SMALL], tmp_path / "mine")
+    config = compose(["dataset=broken", f"out={tmp_path / 'outputs'}", *SMALL], tmp_path / "custom")
     with pytest.raises(RuntimeError, match="no luck"):
         run(config)
     assert (config.run_dir / "error.txt").read_text().startswith("RuntimeError: no luck\n")

@@ -108,13 +108,13 @@ def test_new_rows_are_predicted_as_test_rows_were(done, kdg):
         "predict", "--run", str(config.run_dir), "--input", "new.npz", "--output", "new.parquet"
     )
     assert (code, out, err) == (0, "new.parquet   150 rows\n", "")
-    found, known = (
+    predicted, known = (
         pd.read_parquet("new.parquet"),
         pd.read_parquet(config.run_dir / "predictions.parquet"),
     )
-    assert list(found) == ["row", "mean", "q0.025", "q0.25", "q0.5", "q0.75", "q0.975"]
-    for name in list(found)[1:]:
-        np.testing.assert_array_equal(found[name], known[f"calibrated_{name}"])
+    assert list(predicted) == ["row", "mean", "q0.025", "q0.25", "q0.5", "q0.75", "q0.975"]
+    for name in list(predicted)[1:]:
+        np.testing.assert_array_equal(predicted[name], known[f"calibrated_{name}"])
     schema = json.loads((config.run_dir / "model" / "schema.json").read_text())
     assert (schema["classes"], schema["ood_score"]) == ([], "none")
 

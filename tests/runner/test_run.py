@@ -1,5 +1,5 @@
 """One run: its numbers do not depend on the store or on cores, its record is complete, its files
-are what they say.
+are as described.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def test_the_record_is_complete(small):
         "schema code run_id overrides experiment config_dir reads dataset parent calibrator gate detector recalibrator method"
         " method_options protocol seed config"
     )
-    found = "metrics about_metrics ood_sets learnt files store"
+    keys = "metrics about_metrics ood_sets learnt files store"
     assert list(record) == [
         *what.split(),
-        *found.split(),
+        *keys.split(),
         "seconds",
         "peak_memory_mb",
         "warnings",
@@ -83,18 +83,20 @@ def test_the_record_is_complete(small):
 
 def test_every_metric_is_there_for_parent_and_calibrated(small):
     config, record = small
-    found = {(m["metric"], m["of"], m["on"], m["params"].get("radius")) for m in record["metrics"]}
-    assert len(found) == len(record["metrics"])
+    measured = {
+        (m["metric"], m["of"], m["on"], m["params"].get("radius")) for m in record["metrics"]
+    }
+    assert len(measured) == len(record["metrics"])
     for of in ("parent", "calibrated"):
         assert (
-            {m for m, o, on, _ in found if on == "test" and o == of}
+            {m for m, o, on, _ in measured if on == "test" and o == of}
             == set(config.metrics["test"])
             <= set(METRICS)
         )
-        assert {(m, r) for m, o, on, r in found if on == "ood" and o == of} == {
+        assert {(m, r) for m, o, on, r in measured if on == "ood" and o == of} == {
             (m, r) for m in config.metrics["ood"] for r in (0.5, 2.0)
         }
-        assert ("hellinger", of, "grid", None) in found
+        assert ("hellinger", of, "grid", None) in measured
     assert {m["n"] for m in record["metrics"] if m["on"] == "grid"} == {40_000}
 
 
@@ -223,13 +225,13 @@ def test_calibrator_and_gate_see_the_parent_that_was_fitted():
     config = compose([*TINY, "method=gated_isotonic"])
     splits = split(config.dataset, 0)
     parent = fit(config.parent, splits.train, seed=0, n_jobs=1)
-    found = calibrate(config.after, parent, splits, seed=0, n_jobs=1)
+    model = calibrate(config.after, parent, splits, seed=0, n_jobs=1)
     assert (
-        list(found.post_hoc) == ["calibrator", "gate"]
-        and found.post_hoc["calibrator"].estimator_.estimator is parent
+        list(model.post_hoc) == ["calibrator", "gate"]
+        and model.post_hoc["calibrator"].estimator_.estimator is parent
     )
-    assert found.post_hoc["gate"].estimator_.estimator is found.post_hoc["calibrator"]
-    assert set(found.summary()) == {"gate"}
+    assert model.post_hoc["gate"].estimator_.estimator is model.post_hoc["calibrator"]
+    assert set(model.summary()) == {"gate"}
 
 
 def test_a_stage_has_its_own_randomness():

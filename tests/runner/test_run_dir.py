@@ -17,6 +17,7 @@ from kdgraph.runner.run import run
 from kdgraph.runner.run_dir import RunDir
 from kdgraph.runner.stages import split
 from kdgraph.runner.store import Store, trusted_packages
+from tests.runner.conftest import Notes
 
 from .conftest import TINY
 
@@ -82,8 +83,8 @@ def test_an_entry_that_was_deleted_meanwhile_is_written_again(tmp_path):
     fitted.entry.unlink()
     calibrated.entry.unlink()
     assert RunDir(tmp_path / "run").save_models(fitted, calibrated, {}) == FILES
-    found = load(tmp_path / "run" / "model" / "calibrated.kdg")
-    np.testing.assert_array_equal(found["parent"], parent)
+    loaded = load(tmp_path / "run" / "model" / "calibrated.kdg")
+    np.testing.assert_array_equal(loaded["parent"], parent)
 
 
 def test_save_false_keeps_none_and_is_the_same_run(tmp_path):
@@ -122,14 +123,6 @@ def own_parents(tmp_path, monkeypatch):
     )
 
 
-class Notes(ProgressReporter):
-    def __init__(self):
-        self.lines = []
-
-    def note(self, line):
-        self.lines.append(line)
-
-
 def test_a_parent_that_cannot_be_saved_runs_all_the_same(own_parents):
     config, notes = own_parents("WithCallback"), Notes()
     record = run(config, notes)
@@ -158,11 +151,11 @@ def test_the_packages_that_a_config_names():
     assert trusted_packages({"parent": forest, "gate": {"_target_": None}}) == []
     assert trusted_packages(
         {
-            "parent": {"_target_": "mine.deep.Thing"},
+            "parent": {"_target_": "custom.deep.Thing"},
             "calibrator": {"candidates": {"a": {"_target_": "yours.It"}}},
         }
     ) == [
-        "mine",
+        "custom",
         "yours",
     ]
     encoder = {"_target_": "kdgraph.parents.networks.EncoderNetwork"}

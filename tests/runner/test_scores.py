@@ -11,20 +11,16 @@ import pytest
 from kdgraph.config import compose
 from kdgraph.errors import ConfigError, DataError
 from kdgraph.runner.run import run
+from tests.runner.conftest import write_overconfident_scores
 from tests.variations import others_slow
 
 
 @pytest.fixture
 def records(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    proba = rng.dirichlet(np.full(3, 0.5), size=900)
-    y = np.array(
-        [rng.choice(3, p=row) for row in proba**0.5 / (proba**0.5).sum(axis=1, keepdims=True)]
-    )  # overconfident
-    np.savez("softmax.npz", scores=proba, label=y)
+    write_overconfident_scores(900)
 
-    def of(*overrides: str):
+    def record_of(*overrides: str):
         config = compose(
             [
                 "dataset=scores",
@@ -36,7 +32,7 @@ def records(tmp_path, monkeypatch):
         )
         return config, run(config)
 
-    return of
+    return record_of
 
 
 def values(record, of: str) -> dict[str, float]:

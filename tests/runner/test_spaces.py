@@ -37,7 +37,7 @@ SPACE = [LEAVES, "+metrics.test.lce_leaves={metric: lce, space: leaves, bandwidt
 
 
 @pytest.fixture
-def made(tmp_path, monkeypatch):
+def make_config(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return lambda *overrides: compose([*SMALL, f"out={tmp_path}", *overrides])
 
@@ -57,20 +57,20 @@ def remade(config):
     )
 
 
-def test_it_is_the_metric_on_the_feature_map_by_hand(made):
+def test_it_is_the_metric_on_the_feature_map_by_hand(make_config):
     also = [
         "+metrics.test.mlce={space: leaves, bandwidth: 0.4}",
         "+metrics.test.lce={bandwidth: 0.4}",
     ]
     on_calibration = SPACE[1].replace("test", "calibration")
-    config = made("method=histogram", *SPACE, *also, on_calibration)
-    found = values(run(config))
+    config = make_config("method=histogram", *SPACE, *also, on_calibration)
+    actual = values(run(config))
     splits, parent, model = remade(config)
     for on, rows in (("test", splits.test), ("calibration", splits.calibration)):
         seed = int(
             stage_rng(3, f"space leaves {on}").integers(2**31 - 1)
         )  # singular vectors of leaves are found from a random start
-        seen = (
+        features = (
             FeatureMap(dimensions=5, scale="none", random_state=seed)
             .fit(parent, rows.X)
             .transform(parent, rows.X)
@@ -79,22 +79,22 @@ def test_it_is_the_metric_on_the_feature_map_by_hand(made):
             ("parent", TopLabel.from_proba(parent.predict_proba(rows.X))),
             ("calibrated", model.predict_outputs(["top_label"], rows.X)["top_label"]),
         ):
-            assert found["lce_leaves", on, of] == pytest.approx(
-                lce(rows.y, top_label, seen, bandwidth=0.4), abs=1e-9
+            assert actual["lce_leaves", on, of] == pytest.approx(
+                lce(rows.y, top_label, features, bandwidth=0.4), abs=1e-9
             )
             if on == "test":
-                assert found["mlce", on, of] == pytest.approx(
-                    mlce(rows.y, top_label, seen, bandwidth=0.4), abs=1e-9
+                assert actual["mlce", on, of] == pytest.approx(
+                    mlce(rows.y, top_label, features, bandwidth=0.4), abs=1e-9
                 )
-                assert found["lce", on, of] == pytest.approx(
+                assert actual["lce", on, of] == pytest.approx(
                     lce(rows.y, top_label, rows.X, bandwidth=0.4), abs=1e-9
                 )
-    assert found["lce", "test", "parent"] != pytest.approx(
-        found["lce_leaves", "test", "parent"], abs=1e-3
+    assert actual["lce", "test", "parent"] != pytest.approx(
+        actual["lce_leaves", "test", "parent"], abs=1e-3
     )
 
 
-def test_methods_on_one_parent_are_measured_in_one_embedding(made, monkeypatch):
+def test_methods_on_one_parent_are_measured_in_one_embedding(make_config, monkeypatch):
     calls, real = [], FeatureMap.fit
     monkeypatch.setattr(
         FeatureMap,
@@ -103,19 +103,19 @@ def test_methods_on_one_parent_are_measured_in_one_embedding(made, monkeypatch):
     )
     more = [JOINT, *SPACE, "+metrics.test.lce_joint={metric: lce, space: joint, bandwidth: 0.2}"]
     first, second = (
-        values(run(made(f"method={method}", *more)))
+        values(run(make_config(f"method={method}", *more)))
         for method in ("histogram", "isotonic_top_label")
     )
     assert sorted(calls) == ["pca", "tsne"]
     for metric in ("lce_leaves", "lce_joint"):
         assert first[metric, "test", "parent"] == second[metric, "test", "parent"]
         assert first[metric, "test", "calibrated"] != second[metric, "test", "calibrated"]
-    again = values(run(made("method=isotonic_top_label", *more, "force=true")))
+    again = values(run(make_config("method=isotonic_top_label", *more, "force=true")))
     assert sorted(calls) == ["pca", "pca", "tsne", "tsne"] and again == second
 
 
 @pytest.mark.filterwarnings("default")
-def test_warnings_of_an_embedding_are_in_each_run(made, monkeypatch):
+def test_warnings_of_an_embedding_are_in_each_run(make_config, monkeypatch):
     def fit(self, parent, X):
         warnings.warn("the map did not settle", stacklevel=2)
         return self
@@ -126,13 +126,13 @@ def test_warnings_of_an_embedding_are_in_each_run(made, monkeypatch):
         "histogram",
         "isotonic_top_label",
     ):  # one makes it, the other has it from the store
-        assert run(made(f"method={method}", *SPACE))["warnings"] == [
+        assert run(make_config(f"method={method}", *SPACE))["warnings"] == [
             {"stage": "evaluate", "message": "the map did not settle"}
         ]
 
 
-def test_a_metric_in_a_space_is_not_measured_without_it(made):
-    config = made("method=none", *SPACE)
+def test_a_metric_in_a_space_is_not_measured_without_it(make_config):
+    config = make_config("method=none", *SPACE)
     splits, parent, model = remade(config)
     with pytest.raises(
         ValueError,
@@ -152,8 +152,8 @@ def test_a_metric_in_a_space_is_not_measured_without_it(made):
         )
 
 
-def test_an_embedding_is_made_once_at_its_first_use(made):
-    splits, parent, _ = remade(made("method=none"))
+def test_an_embedding_is_made_once_at_its_first_use(make_config):
+    splits, parent, _ = remade(make_config("method=none"))
     made_spaces = []
 
     def keep(name, make):
@@ -180,8 +180,8 @@ def test_an_embedding_is_made_once_at_its_first_use(made):
     )
 
 
-def test_a_random_map_is_drawn_by_seed_and_name(made):
-    splits, parent, _ = remade(made("method=none"))
+def test_a_random_map_is_drawn_by_seed_and_name(make_config):
+    splits, parent, _ = remade(make_config("method=none"))
     node = {
         "_target_": "kdgraph.features.FeatureMap",
         "source": "rows",
@@ -204,7 +204,7 @@ def test_a_space_is_no_option_of_the_metric():
     )
 
 
-def test_a_source_that_the_parent_lacks_is_reported(made):
+def test_a_source_that_the_parent_lacks_is_reported(make_config):
     logits = "+metrics.spaces.leaves={_target_: kdgraph.features.FeatureMap, source: logits}"
     with pytest.raises(TypeError, match=r"^RandomForestClassifier has no logits or layers to read"):
-        run(made("method=none", logits, SPACE[1]))
+        run(make_config("method=none", logits, SPACE[1]))

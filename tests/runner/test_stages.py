@@ -74,12 +74,13 @@ def test_a_feature_that_float32_loses_is_named_with_the_way_out():
     )
     model = {FOREST["name"]: "RandomForestClassifier", MLP["name"]: "MultilayerPerceptron"}
     for parent in (FOREST, MLP):
-        found = (
+        message = (
             "nights: of 60 different values of 'day', single precision, in which"
             f" {model[parent['name']]} computes, has 1"
         )
         with pytest.warns(
-            UserWarning, match=f"^{re.escape(found)}; dataset.scale=min_max takes the offset away$"
+            UserWarning,
+            match=f"^{re.escape(message)}; dataset.scale=min_max takes the offset away$",
         ):
             fit(parent, rows, seed=0, n_jobs=1)
         centred = replace(rows, X=Scaling.fit(rows.X, "min_max").apply(rows.X))

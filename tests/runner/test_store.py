@@ -15,16 +15,8 @@ import pytest
 
 from kdgraph import signing as keys
 from kdgraph.runner.locks import process_identity
-from kdgraph.runner.monitoring import ProgressReporter
 from kdgraph.runner.store import CODE_SCHEMA, Store, stage_key
-
-
-class Notes(ProgressReporter):
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def note(self, line: str) -> None:
-        self.lines.append(line)
+from tests.runner.conftest import Notes
 
 
 @pytest.fixture
@@ -71,8 +63,8 @@ def test_what_it_warned_of_is_found_too(store, recwarn):
             warnings.warn(message, UserWarning, stacklevel=1)
 
     warnings.simplefilter("default")  # pytest puts the filters back
-    made = [store.get_or_run("fit", "a" * 64, make) for _ in range(2)]
-    assert [one.warnings for one in made] == [["odd", "very odd"]] * 2
+    results = [store.get_or_run("fit", "a" * 64, make) for _ in range(2)]
+    assert [one.warnings for one in results] == [["odd", "very odd"]] * 2
     assert not recwarn.list
 
 
@@ -138,8 +130,8 @@ def test_an_entry_of_another_key_is_made_again_and_reported_once(
     with pytest.raises(ZeroDivisionError):
         store.get_or_run("fit", "a" * 64, lambda: 1 / 0)
     assert path.read_bytes() == content
-    assert [store.get_or_run("fit", letter * 64, Maker(["mine"])).value for letter in "ab"] == [
-        ["mine"]
+    assert [store.get_or_run("fit", letter * 64, Maker(["custom"])).value for letter in "ab"] == [
+        ["custom"]
     ] * 2
     assert notes.lines == [
         f"store entry {path} was not made with your key ({key}), and a model can run code of its"
@@ -147,23 +139,25 @@ def test_an_entry_of_another_key_is_made_again_and_reported_once(
         " users who share a folder of runs can share a key: KDGRAPH_KEY_FILE=FILE names it"
     ]
     again = store.get_or_run("fit", "a" * 64, Maker(["again"]))
-    assert again.from_store and again.value == ["mine"]
+    assert again.from_store and again.value == ["custom"]
     monkeypatch.delenv("KDGRAPH_KEY_FILE")
     assert store.find("fit", "a" * 64) is None
 
 
 def test_users_with_one_key_share_entries(store, notes, another_user):
     another_user()
-    store.get_or_run("fit", "a" * 64, Maker(["ours"]))
+    store.get_or_run("fit", "a" * 64, Maker(["other"]))
     keys._load_key.cache_clear()  # another process
-    assert store.get_or_run("fit", "a" * 64, Maker(["mine"])).value == ["ours"] and not notes.lines
+    assert (
+        store.get_or_run("fit", "a" * 64, Maker(["custom"])).value == ["other"] and not notes.lines
+    )
 
 
 def test_without_a_stored_key_stages_are_kept_for_one_process(store, notes, tmp_path, monkeypatch):
     (tmp_path / "closed").write_text("a file, where a folder should be")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "closed"))
-    made = [store.get_or_run("fit", letter * 64, Maker([letter])) for letter in "aba"]
-    assert [(each.value, each.from_store) for each in made] == [
+    results = [store.get_or_run("fit", letter * 64, Maker([letter])) for letter in "aba"]
+    assert [(each.value, each.from_store) for each in results] == [
         (["a"], False),
         (["b"], False),
         (["a"], True),
@@ -195,8 +189,8 @@ def test_shared_objects_are_left_out_and_put_back(store):
     )
     assert store.path("calibrate", "a" * 64).stat().st_size < 1000
     another = parent.copy()
-    found = store.get_or_run("calibrate", "a" * 64, Maker(None), shared={"parent": another})
-    assert found.from_store and found.value["parent"] is another
+    result = store.get_or_run("calibrate", "a" * 64, Maker(None), shared={"parent": another})
+    assert result.from_store and result.value["parent"] is another
 
 
 def test_without_reuse_the_entry_is_replaced(tmp_path, notes):
@@ -241,8 +235,8 @@ def test_what_builds_on_other_code_is_made_again(stage, monkeypatch):
 
 def test_unsaved_entries_are_made_each_time_and_reported_once(store, notes):
     make = Maker({"callback": lambda: 1})
-    made = store.get_or_run("fit", "a" * 64, make)
-    assert made.value["callback"]() == 1 and made.entry is None
+    result = store.get_or_run("fit", "a" * 64, make)
+    assert result.value["callback"]() == 1 and result.entry is None
     (line,) = notes.lines
     assert line.startswith(
         "what fit made cannot be saved, so it is made again next time and no model of the run is"
@@ -263,8 +257,8 @@ def test_nor_is_a_class_that_no_config_has_named(tmp_path, notes):
 
 
 def test_an_entry_has_its_path_and_time_of_last_use(store):
-    made = store.get_or_run("fit", "a" * 64, Maker([1]))
-    assert made.entry == store.path("fit", "a" * 64) == store.root / "fit" / f"{'a' * 24}.kdg"
-    os.utime(made.entry, (0, 0))
-    assert store.get_or_run("fit", "a" * 64, Maker([2])).entry == made.entry
-    assert made.entry.stat().st_mtime > time.time() - 60
+    result = store.get_or_run("fit", "a" * 64, Maker([1]))
+    assert result.entry == store.path("fit", "a" * 64) == store.root / "fit" / f"{'a' * 24}.kdg"
+    os.utime(result.entry, (0, 0))
+    assert store.get_or_run("fit", "a" * 64, Maker([2])).entry == result.entry
+    assert result.entry.stat().st_mtime > time.time() - 60

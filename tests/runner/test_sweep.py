@@ -32,22 +32,22 @@ def test_runs_are_counted_by_what_is_in_their_directories(runs):
     (runs[0] / "error.txt").unlink()
     (runs[0] / "result.json").touch()
     (runs[1] / "error.txt").touch()
-    found = count.status()
-    assert (found.done, found.running, found.failed, found.left) == (
+    status = count.status()
+    assert (status.done, status.running, status.failed, status.left) == (
         1,
         2,
         0,
         2,
     )  # the lock is still there
     (runs[1] / "running.json").unlink()
-    found = count.status()
-    assert (found.done, found.running, found.failed, found.left) == (1, 1, 1, 2)
-    assert found.seconds_left is not None and 0 < found.seconds_left < 60
+    status = count.status()
+    assert (status.done, status.running, status.failed, status.left) == (1, 1, 1, 2)
+    assert status.seconds_left is not None and 0 < status.seconds_left < 60
 
 
 def test_a_run_whose_process_is_gone_is_not_running(runs, monkeypatch):
-    here, elsewhere, beating = (path / "running.json" for path in runs[:3])
-    here.write_text(
+    local, elsewhere, beating = (path / "running.json" for path in runs[:3])
+    local.write_text(
         json.dumps({**locks._this_owner(), "start": "1"})
     )  # another process had this number
     elsewhere.write_text(json.dumps({**locks._this_owner(), "host": "another"}))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from tests.scripts.loading import load_script
 
 ROOT = Path(__file__).parents[2]
 VALID_MODULE = '''"""Original to kdgraph."""
@@ -26,13 +27,7 @@ def _private(X: np.ndarray) -> np.ndarray: ...
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location(
-        "check_docstrings", ROOT / "scripts" / "check_docstrings.py"
-    )
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script("check_docstrings")
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 
@@ -11,6 +10,7 @@ import pytest
 from kdgraph.config import conf_dir, plan
 from kdgraph.config.catalogue import Catalogue
 from tests.data.openml.server import XML
+from tests.scripts.loading import load_script
 
 pytestmark = pytest.mark.slow
 
@@ -25,13 +25,7 @@ PAPER_IDS = """
 
 @pytest.fixture
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location(
-        "refresh_cc18", ROOT / "scripts" / "refresh_cc18.py"
-    )
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script("refresh_cc18")
 
 
 @pytest.fixture

@@ -50,10 +50,10 @@ def test_cells_find_one_of_the_nearest_means(many_means):
     search = NearestMean(means, scale=np.linspace(0.5, 2, 6))
     assert search._cells is not None
     distance = cdist(rows / search.scale, means / search.scale)
-    found = distance[np.arange(len(rows)), search(rows)]
+    actual = distance[np.arange(len(rows)), search(rows)]
     # The ratio is 1.02 here; all cells would make it 1.
-    assert 1 <= (found / distance.min(axis=1)).mean() < 1.05
-    assert (found < np.median(distance, axis=1)).all()
+    assert 1 <= (actual / distance.min(axis=1)).mean() < 1.05
+    assert (actual < np.median(distance, axis=1)).all()
 
 
 def test_all_cells_find_the_nearest_means_of_exact_distances(many_means, monkeypatch):
@@ -80,11 +80,11 @@ def test_rows_far_away_and_cells_of_few_means_have_nearest_means(many_means, mon
     search = NearestMean(means)
     monkeypatch.setattr(neighbours, "_N_VISITED", 1)
     far = np.array([[1e200] * 6, [-1e30] * 6, [2.7e7] * 6])
-    found = search.nearest(far, 40)
-    assert ((found >= 0) & (found < len(means))).all()
+    actual = search.nearest(far, 40)
+    assert ((actual >= 0) & (actual < len(means))).all()
     # The cell of the means far away has fewer than 40, so that the exact search is used.
     np.testing.assert_array_equal(
-        found[2], np.argsort(cdist(far[2:], means)[0], kind="stable")[:40]
+        actual[2], np.argsort(cdist(far[2:], means)[0], kind="stable")[:40]
     )
 
 

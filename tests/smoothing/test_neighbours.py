@@ -62,7 +62,7 @@ def test_count_within_counts_rows_within_the_radius(d, backend):
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=12), st.integers(-2, 8), st.data())
 def test_window_distances_are_exact_with_ties(values, x, data):
-    """Of rows at the same distance any may be selected; the distances are exact."""
+    """Any of several rows at the same distance may be selected; the distances are exact."""
     k = data.draw(st.integers(1, len(values)))
     X = np.array(values, dtype=float)[:, None]
     distance, rows = NeighbourSearch(X).nearest(np.array([[float(x)]]), k)

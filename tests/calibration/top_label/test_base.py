@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import make_moons
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 
 from kdgraph.base import FittedModel
@@ -20,6 +19,7 @@ from kdgraph.calibration.top_label import (
 )
 from kdgraph.calibration.top_label.base import SAME, distinct, first_above, first_from
 from kdgraph.features import FeatureMap
+from tests.calibration.counted_forest import CountedForest
 from tests.companions import RoundedScores, assert_independent
 
 RAW = FeatureMap(source="rows", reduce="none", scale="none")
@@ -69,16 +69,6 @@ def test_distinct_is_unique_up_to_rounding(numbers, seed):
         first_from(values, rounded).tolist() == low.tolist()
         and first_above(values, rounded).tolist() == high.tolist()
     )
-
-
-class CountedForest(RandomForestClassifier):
-    """Forest that counts its predictions."""
-
-    n_predictions = 0
-
-    def predict_proba(self, X):
-        type(self).n_predictions += 1
-        return super().predict_proba(X)
 
 
 @pytest.mark.parametrize("name", ["histogram", "local", "proximity"])

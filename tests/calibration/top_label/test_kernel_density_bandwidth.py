@@ -128,21 +128,21 @@ def test_search_fails_if_the_error_of_the_series_is_ignored(draw: Draw, monkeypa
 
 
 def count_turns_in_decimals(right, wrong, grid, bandwidth: float) -> int:
-    """Return the number of turns in 200 decimals; slopes between votes can be 1e-90 of the confidence."""
+    """Return the number of turns in 200 decimals; slopes between scores can be 1e-90 of the confidence."""
     with localcontext() as context:
         context.prec = 200
         sums = []
         for rows in (right, wrong):
-            votes, count = np.unique(rows, return_counts=True)
-            weighted_votes = [
-                (Decimal(float(v)), int(c)) for v, c in zip(votes, count, strict=True)
+            scores, count = np.unique(rows, return_counts=True)
+            weighted_scores = [
+                (Decimal(float(v)), int(c)) for v, c in zip(scores, count, strict=True)
             ]
             square = 2 * Decimal(bandwidth) ** 2
             sums.append(
                 [
                     sum(
                         c * (-((Decimal(float(s)) - v) ** 2) / square).exp()
-                        for v, c in weighted_votes
+                        for v, c in weighted_scores
                     )
                     for s in grid
                 ]
@@ -153,7 +153,7 @@ def count_turns_in_decimals(right, wrong, grid, bandwidth: float) -> int:
 
 
 @pytest.mark.parametrize("seed", [0, 2])
-def test_confidence_is_level_between_the_votes_of_ten_trees(seed):
+def test_confidence_is_level_between_the_scores_of_ten_trees(seed):
     rng = np.random.default_rng(seed)
     right, wrong = rng.integers(3, 11, size=40) / 10, rng.integers(3, 11, size=25) / 10
     grid = data_grid(right, wrong, 120)

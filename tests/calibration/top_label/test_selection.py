@@ -326,7 +326,7 @@ def test_cross_fitted_confidence_is_that_of_a_loop_over_folds(rows, parent) -> N
 
 
 def test_the_mean_over_folds_is_that_of_scikit_learn() -> None:
-    """Of one class that is always predicted, top-label confidence is its calibrated probability."""
+    """The confidence of a class that is always predicted is its calibrated probability."""
     rng = np.random.default_rng(0)
     score = rng.uniform(0.5, 1, 300)
     X = np.column_stack([1 - score, score])

@@ -14,10 +14,10 @@ from kdgraph.errors import DataError
 
 def test_open_npz_reads_arrays_only_on_access(tmp_path):
     path = tmp_path / "two.npz"
-    np.savez(path, wanted=np.arange(3), objects=np.array([{}], dtype=object))
+    np.savez(path, numbers=np.arange(3), objects=np.array([{}], dtype=object))
     with open_npz(path) as arrays:
-        assert arrays.files == ["wanted", "objects"]
-        np.testing.assert_array_equal(arrays["wanted"], [0, 1, 2])
+        assert arrays.files == ["numbers", "objects"]
+        np.testing.assert_array_equal(arrays["numbers"], [0, 1, 2])
     message = "holds Python objects, which are not read because they can run code; save numbers"
     with pytest.raises(DataError, match=re.escape(message)), open_npz(path) as arrays:
         arrays["objects"]

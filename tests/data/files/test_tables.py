@@ -71,9 +71,7 @@ WRITERS: dict[str, Callable[[str], None]] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def run_in_tmp_path(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("in_tmp_path")
 
 
 def new_rows(path: str, rows: int = 3) -> np.ndarray:

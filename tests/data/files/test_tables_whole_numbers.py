@@ -18,9 +18,7 @@ from kdgraph.data.text_format import TextFormat
 LARGE = 2**53
 
 
-@pytest.fixture(autouse=True)
-def run_in_tmp_path(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("in_tmp_path")
 
 
 def read_id_column(path, text, **form) -> list:

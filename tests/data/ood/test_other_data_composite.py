@@ -26,12 +26,12 @@ class UnavailableSource:
     n_sets: int = 0
 
     def prefetch(self, progress=None) -> None:
-        raise DataNotAvailable("nobody has it")
+        raise DataNotAvailable("not in the cache")
 
     def sets(self, splits, rng):
         for i in range(self.n_sets):
             yield OodSet(f"part {i}", np.zeros((2, 2)))
-        raise DataNotAvailable("nobody has it")
+        raise DataNotAvailable("not in the cache")
 
 
 def gaussian_splits():
@@ -98,7 +98,7 @@ def test_sets_are_drawn_on_demand():
 def test_unavailable_source_is_refused_by_default():
     composite = CompositeOod({"blob": GaussianNoise(n=3), "far": UnavailableSource()})
     for method in (composite.prefetch, lambda: draw_sets_by_name(composite)):
-        with pytest.raises(DataNotAvailable, match=r"^nobody has it$"):
+        with pytest.raises(DataNotAvailable, match=r"^not in the cache$"):
             method()
 
 
@@ -110,8 +110,8 @@ def test_unavailable_source_is_skipped_with_a_warning():
     messages = []
     composite.prefetch(messages.append)
     composite.prefetch()
-    assert messages == ["far is skipped: nobody has it", "half is skipped: nobody has it"]
-    with pytest.warns(UserWarning, match="^(far|half) is skipped: nobody has it$") as caught:
+    assert messages == ["far is skipped: not in the cache", "half is skipped: not in the cache"]
+    with pytest.warns(UserWarning, match="^(far|half) is skipped: not in the cache$") as caught:
         sets = draw_sets_by_name(composite)
     assert [str(warning.message).split()[0] for warning in caught] == ["far", "half"]
     assert [name[0] for name in sets] == ["blob"]
@@ -186,13 +186,13 @@ def test_content_of_a_source_file_is_part_of_the_run_id(tmp_path):
         "+ood@ood.sources.other=dataset",
         "ood.sources.other.columns=cycle",
     ]
-    source = f"{{name: mine, _target_: kdgraph.data.tables.TableFile, path: {path}, target: y}}"
+    source = f"{{name: custom, _target_: kdgraph.data.tables.TableFile, path: {path}, target: y}}"
     ids = []
     for rows in ("x,y\n1,a\n2,b\n", "x,y\n1,a\n3,b\n"):
         path.write_text(rows)
         ids.append(
             compose(
-                [*overrides, f"ood.sources.other.source={source}", "ood.sources.other.name=mine"]
+                [*overrides, f"ood.sources.other.source={source}", "ood.sources.other.name=custom"]
             ).run_id
         )
     assert ids[0] != ids[1]

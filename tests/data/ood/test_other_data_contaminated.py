@@ -88,10 +88,10 @@ def test_unusable_options_are_refused():
 def test_data_of_the_source_are_fetched():
     class Unavailable(Hundreds):
         def prefetch(self, progress=None):
-            raise DataNotAvailable("nobody has it")
+            raise DataNotAvailable("not in the cache")
 
     Contaminated(Hundreds()).prefetch()
-    with pytest.raises(DataNotAvailable, match="nobody has it"):
+    with pytest.raises(DataNotAvailable, match="not in the cache"):
         Contaminated(Unavailable()).prefetch()
 
 

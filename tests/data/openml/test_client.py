@@ -262,17 +262,6 @@ def contents(cache: Path) -> dict[str, bytes]:
     return {path.relative_to(cache).as_posix(): path.read_bytes() for path in files}
 
 
-@pytest.fixture
-def no_reply(monkeypatch) -> None:
-    """A machine without a network: no name of a host is found."""
-
-    def refuse(*args, **kwargs):
-        raise socket.gaierror(-2, "Name or service not known")
-
-    monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    monkeypatch.setattr("time.sleep", lambda seconds: None)
-
-
 def test_missing_features_are_not_requested(openml_cache, no_network):
     folder = write_cached_dataset(openml_cache, 61, mixed_table())
     (folder / "features.xml").unlink()
@@ -324,13 +313,13 @@ def test_incomplete_data_set_is_completed_without_what_is_there(openml_server):
 def test_only_folders_of_killed_fetches_are_removed(openml_server):
     openml_server.add(61, mixed_table())
     cache = dataset_folder(61).parents[1]
-    for name in ("killed", "living"):
+    for name in ("killed", "running"):
         (cache / f".fetch-{name}").mkdir(parents=True)
         (cache / f".fetch-{name}" / "lock").touch()
-    with (cache / ".fetch-living" / "lock").open() as lock:
+    with (cache / ".fetch-running" / "lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         fetch_dataset(61)
-    assert sorted(path.name for path in cache.iterdir()) == [".fetch-living", "datasets"]
+    assert sorted(path.name for path in cache.iterdir()) == [".fetch-running", "datasets"]
 
 
 def test_size_of_what_arrives_is_counted(openml_server, monkeypatch):

@@ -198,7 +198,7 @@ def test_description_without_version_is_damaged(openml_cache):
 
 
 REAL = [(44, 57, 2, 0), (31, 20, 2, 13), (40975, 6, 4, 6), (6, 16, 26, 0)]
-"""Number, features, classes, categorical features, as openml.org says."""
+"""Number, features, classes, categorical features, as listed on openml.org."""
 
 
 @pytest.mark.parametrize(("id", "features", "classes", "categorical"), REAL)

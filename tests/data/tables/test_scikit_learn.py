@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from sklearn import datasets
@@ -40,17 +37,3 @@ def test_unknown_loader_is_refused():
         match=r"^loader must be one of digits, breast_cancer, wine, iris, diabetes, got 'boston'$",
     ):
         SklearnTable("boston")
-
-
-def test_sources_do_not_import_heavy_packages_before_load():
-    code = (
-        "import sys; from kdgraph.data import images, ood, openml, simulations, tables;"
-        " simulations.Circle(); simulations.Blobs(); tables.SklearnTable('wine');"
-        " tables.TableFile('a.csv', 'y'); tables.ArrayFile('a.npz'); tables.TextFile('a.csv');"
-        " tables.Newsgroups(); tables.FriedmanTable(); openml.OpenmlTable(61); print([p for p in"
-        " ('sklearn', 'scipy', 'pandas', 'torch', 'openml') if p in sys.modules])"
-    )
-    process = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert process.stdout.strip() == "[]"

@@ -23,9 +23,7 @@ Y = RNG.integers(3, size=40)
 WITH_NAN = np.where(np.arange(40)[:, None] == 3, np.nan, P)
 
 
-@pytest.fixture(autouse=True)
-def run_in_tmp_path(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("in_tmp_path")
 
 
 def score_table(columns, labels, **more) -> ScoreFile:

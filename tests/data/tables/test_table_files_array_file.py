@@ -14,9 +14,7 @@ X = np.arange(12.0).reshape(4, 3)
 Y = np.array([0, 1, 0, 1])
 
 
-@pytest.fixture(autouse=True)
-def run_in_tmp_path(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("in_tmp_path")
 
 
 def load(task="auto", **arrays):

@@ -15,10 +15,7 @@ from kdgraph.data.tables.table_files import TableFile
 from kdgraph.data.text_format import MISSING_CELLS
 from kdgraph.errors import DataError, DataNotAvailable, ParameterError
 
-
-@pytest.fixture(autouse=True)
-def run_in_tmp_path(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("in_tmp_path")
 
 
 def people() -> pd.DataFrame:

@@ -16,9 +16,7 @@ TEXTS = ["Buy cheap watches", "See you at noon", "Cheap, cheap watches!", "Noon 
 LABELS = ["spam", "ham", "spam", "ham"]
 
 
-@pytest.fixture(autouse=True)
-def run_in_tmp_path(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("in_tmp_path")
 
 
 def assert_refused(message: str, source) -> None:

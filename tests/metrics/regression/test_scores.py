@@ -88,11 +88,11 @@ def test_smis_is_a_scaled_interval_score():
     with pytest.raises(
         ConfigError,
         match=(
-            r"^smis needs the mean of \|y\| of the calibration rows, which mine does not have; pass"
+            r"^smis needs the mean of \|y\| of the calibration rows, which custom does not have; pass"
             r" it as "
         ),
     ):
-        score("smis", {"y": Y, "distribution": NORMAL}, source="mine")
+        score("smis", {"y": Y, "distribution": NORMAL}, source="custom")
 
 
 def test_smis_of_the_truth_matches_its_closed_form():

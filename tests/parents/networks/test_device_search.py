@@ -31,7 +31,7 @@ ROWS = {
     "directions": NORMAL / np.linalg.norm(NORMAL, axis=1, keepdims=True),
     "far from the origin": NORMAL + 1e6,
     "equal distances": RNG.integers(0, 2, size=(3000, 6)).astype(float),
-    "clusters closer than float32 can tell": np.round(NORMAL[:, :3]) + 1e-9 * NORMAL[:, 3:6],
+    "clusters closer than float32 resolves": np.round(NORMAL[:, :3]) + 1e-9 * NORMAL[:, 3:6],
     "one distant row": np.concatenate([1e-20 * NORMAL, np.full((1, 40), 1e20)]),
     "tiny": 1e-200 * NORMAL,
     "few": NORMAL[:7],
@@ -107,7 +107,7 @@ def test_scores_of_a_detector_do_not_depend_on_its_device(network, features, dev
 
 
 def test_auto_is_the_device_of_the_network(network):
-    """Of a network on the CPU, and for features of no network, the CPU searches."""
+    """The CPU searches for a network on the CPU, and for features of no network."""
     X = NORMAL[:500]
     for parent, features in ((FrozenEstimator(network), None), (None, None)):
         detector = KthNeighbourDistance(parent, features=features).fit(X, X_calibration=X)

@@ -462,11 +462,11 @@ def test_rejects_names_that_transformers_cannot_load(vit, tmp_path, monkeypatch)
 
     monkeypatch.setattr(image_models, "_load_remote", refuse)
     assert (
-        message_of("nobody/nothing")
-        == "model 'nobody/nothing' is neither resnet20, an import path, a folder nor in the cache,"
+        message_of("absent/model")
+        == "model 'absent/model' is neither resnet20, an import path, a folder nor in the cache,"
         " and cannot be fetched (We couldn't connect to 'https://huggingface.co')"
     )
-    assert requested_names == ["nobody/nothing"]
+    assert requested_names == ["absent/model"]
 
 
 def test_partition_uses_the_dense_head_and_gaussians_the_embedding(factory):

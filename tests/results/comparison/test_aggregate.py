@@ -46,32 +46,34 @@ def test_means_and_comparisons_agree_with_their_definitions(
     rng = np.random.default_rng(seed)
     values = np.round(rng.random((n_datasets, n_seeds, n_methods + 1)), 3)
     methods = [f"m{i}" for i in range(n_methods)]
-    found = study_of(values, methods)
-    one = compare_methods(found, found.measures[0])
+    study = study_of(values, methods)
+    comparison = compare_methods(study, study.measures[0])
     names = [PARENT, *methods]
     index = [f"d{d:02}" for d in range(n_datasets)]
     pd.testing.assert_frame_equal(
-        one.mean, pd.DataFrame(values.mean(axis=1), index, names), check_names=False
+        comparison.mean, pd.DataFrame(values.mean(axis=1), index, names), check_names=False
     )
     if n_seeds > 1:
         pd.testing.assert_frame_equal(
-            one.std, pd.DataFrame(values.std(axis=1, ddof=1), index, names), check_names=False
+            comparison.std,
+            pd.DataFrame(values.std(axis=1, ddof=1), index, names),
+            check_names=False,
         )
-    assert (one.n == n_seeds).all(axis=None)
+    assert (comparison.n == n_seeds).all(axis=None)
     for d, dataset in enumerate(index):
         expected = [
             compare_pairs(pd.Series(values[d, :, m + 1]), pd.Series(values[d, :, 0]), scale=1.0)
             for m in range(n_methods)
         ]
         p = holm([each.p for each in expected])
-        assert {name: against.outcome for name, against in one.over_seeds[dataset].items()} == dict(
-            zip(methods, expected, strict=True)
-        )
-        assert [against.p for against in one.over_seeds[dataset].values()] == pytest.approx(
+        assert {
+            name: against.outcome for name, against in comparison.over_seeds[dataset].items()
+        } == dict(zip(methods, expected, strict=True))
+        assert [against.p for against in comparison.over_seeds[dataset].values()] == pytest.approx(
             p.tolist()
         )
     means = pd.DataFrame(values.mean(axis=1), columns=names)
-    for name, against in one.over_datasets.items():
+    for name, against in comparison.over_datasets.items():
         assert (
             against.outcome == compare_pairs(means[name], means[PARENT], scale=1.0)
             and against.name == PARENT
@@ -79,67 +81,75 @@ def test_means_and_comparisons_agree_with_their_definitions(
         assert against.change == pytest.approx((means[name] - means[PARENT]).median(), abs=1e-6)
     if n_methods > 1 and n_datasets > 1:
         assert (
-            one.ranks == rank_methods(means, scale=1.0)
-            and one.ranked == names
-            and one.seeds_ranked == n_datasets * n_seeds
+            comparison.ranks == rank_methods(means, scale=1.0)
+            and comparison.ranked == names
+            and comparison.seeds_ranked == n_datasets * n_seeds
         )
     else:
-        assert one.ranks is None
+        assert comparison.ranks is None
 
 
 def test_higher_is_better_turns_everything_round(monkeypatch) -> None:
     values = np.round(np.random.default_rng(0).random((6, 3, 4)), 3)
     lower = study_of(values, list("abc"))
-    one = compare_methods(lower, lower.measures[0])
+    comparison = compare_methods(lower, lower.measures[0])
     monkeypatch.setattr(METRICS["error"], "better", "higher")
     higher = study_of(1 - values, list("abc"))
     other = compare_methods(higher, higher.measures[0])
     assert (
-        one.ranks is not None
+        comparison.ranks is not None
         and other.ranks is not None
-        and one.ranks.mean == pytest.approx(other.ranks.mean)
+        and comparison.ranks.mean == pytest.approx(other.ranks.mean)
     )
     for name in "abc":
-        a, b = one.over_datasets[name], other.over_datasets[name]
+        a, b = comparison.over_datasets[name], other.over_datasets[name]
         assert a.outcome == b.outcome and a.p == b.p and a.change == pytest.approx(-b.change)
-    pd.testing.assert_frame_equal(1 - one.mean, other.mean)
+    pd.testing.assert_frame_equal(1 - comparison.mean, other.mean)
 
 
 def test_other_baseline_is_compared_with_the_parent() -> None:
     values = np.round(np.random.default_rng(1).random((3, 4, 3)), 3)
-    found = study_of(values, ["a", "b"])
-    one = compare_methods(found, found.measures[0], against="a")
-    assert {name: against.name for name, against in one.over_datasets.items()} == {
+    study = study_of(values, ["a", "b"])
+    comparison = compare_methods(study, study.measures[0], against="a")
+    assert {name: against.name for name, against in comparison.over_datasets.items()} == {
         PARENT: "a",
         "b": "a",
     }
     means = values.mean(axis=1)
-    assert one.over_datasets[PARENT].outcome.wins == (means[:, 0] < means[:, 1]).sum()
-    assert one.over_seeds["d00"]["b"].outcome.wins == (values[0, :, 2] < values[0, :, 1]).sum()
+    assert comparison.over_datasets[PARENT].outcome.wins == (means[:, 0] < means[:, 1]).sum()
+    assert (
+        comparison.over_seeds["d00"]["b"].outcome.wins == (values[0, :, 2] < values[0, :, 1]).sum()
+    )
 
 
 def test_pairs_are_of_the_seeds_that_both_have() -> None:
     values = np.array([[[0.5, 0.4, 0.1], [0.9, 0.8, np.nan], [0.7, 0.6, 0.2]]])
-    found = study_of(values, ["a", "b"])
-    one = compare_methods(found, found.measures[0], against="a")
-    assert one.n.loc["d00"].to_dict() == {PARENT: 3, "a": 3, "b": 2}
-    assert one.mean.loc["d00", "b"] == pytest.approx(0.15) and one.std.loc[
+    study = study_of(values, ["a", "b"])
+    comparison = compare_methods(study, study.measures[0], against="a")
+    assert comparison.n.loc["d00"].to_dict() == {PARENT: 3, "a": 3, "b": 2}
+    assert comparison.mean.loc["d00", "b"] == pytest.approx(0.15) and comparison.std.loc[
         "d00", "b"
     ] == pytest.approx(0.1 / np.sqrt(2))
-    assert str(one.over_seeds["d00"]["b"].outcome) == "2/0/0"
-    assert one.over_datasets["b"].change == pytest.approx(0.15 - 0.5)  # both on seeds 0 and 2
+    assert str(comparison.over_seeds["d00"]["b"].outcome) == "2/0/0"
+    assert comparison.over_datasets["b"].change == pytest.approx(
+        0.15 - 0.5
+    )  # both on seeds 0 and 2
 
 
 def test_ranks_leave_out_sparse_methods_then_incomplete_sets() -> None:
     values = np.round(np.random.default_rng(2).random((4, 2, 5)), 3)
     values[1:, :, 4] = np.nan  # one data set of four
     values[0, 1, 3] = np.nan  # seven runs of eight
-    found = study_of(values, list("abcd"))
-    one = compare_methods(found, found.measures[0])
-    assert one.ranked == [PARENT, "a", "b", "c"] and one.unranked == ["d"] and one.seeds_ranked == 7
+    study = study_of(values, list("abcd"))
+    comparison = compare_methods(study, study.measures[0])
+    assert (
+        comparison.ranked == [PARENT, "a", "b", "c"]
+        and comparison.unranked == ["d"]
+        and comparison.seeds_ranked == 7
+    )
     complete = values[:, :, :4].mean(axis=1)
     complete[0] = values[0, 0, :4]
-    assert one.ranks == rank_methods(pd.DataFrame(complete, columns=[PARENT, "a", "b", "c"]))
+    assert comparison.ranks == rank_methods(pd.DataFrame(complete, columns=[PARENT, "a", "b", "c"]))
 
 
 def test_best_do_not_differ_significantly_from_the_best_mean() -> None:
@@ -148,10 +158,10 @@ def test_best_do_not_differ_significantly_from_the_best_mean() -> None:
     values = base + np.concatenate(
         [np.full((1, 10, 1), 0.5), 0.001 * rng.random((1, 10, 2)), np.full((1, 10, 1), 0.3)], axis=2
     )
-    found = study_of(values, ["a", "b", "c"])
-    one = compare_methods(found, found.measures[0])
-    first, second = sorted("ab", key=lambda name: one.mean.loc["d00", name])
-    assert set(one.best["d00"]) == {"a", "b"}
+    study = study_of(values, ["a", "b", "c"])
+    comparison = compare_methods(study, study.measures[0])
+    first, second = sorted("ab", key=lambda name: comparison.mean.loc["d00", name])
+    assert set(comparison.best["d00"]) == {"a", "b"}
     assert (
         stats.wilcoxon(values[0, :, 1] - values[0, :, 2]).pvalue > 0.05
     )  # and so the two do not differ
@@ -164,11 +174,11 @@ def test_best_do_not_differ_significantly_from_the_best_mean() -> None:
 def test_a_method_with_fewer_than_half_of_the_seeds_is_never_best() -> None:
     values = np.linspace(0.5, 0.6, 10)[None, :, None] + np.array([0.2, 0.0, -0.4])
     values[:, 4:, 2] = np.nan
-    found = study_of(values, ["a", "b"])
-    assert compare_methods(found, found.measures[0]).best["d00"] == ["a"]
+    study = study_of(values, ["a", "b"])
+    assert compare_methods(study, study.measures[0]).best["d00"] == ["a"]
     values = np.linspace(0.5, 0.6, 10)[None, :, None] + np.array([0.2, 0.0, -0.4])
-    found = study_of(values, ["a", "b"])
-    assert compare_methods(found, found.measures[0]).best["d00"] == ["b"]
+    study = study_of(values, ["a", "b"])
+    assert compare_methods(study, study.measures[0]).best["d00"] == ["b"]
 
 
 def test_best_over_data_sets_are_within_critical_difference() -> None:
@@ -176,9 +186,11 @@ def test_best_over_data_sets_are_within_critical_difference() -> None:
     values = (
         rng.random((20, 1, 1)) + np.array([0.5, 0.0, 0.001, 0.6]) + 0.01 * rng.random((20, 1, 4))
     )
-    found = study_of(values, list("abc"))
-    one = compare_methods(found, found.measures[0])
-    assert one.best_over_datasets == one.ranks.best and set(one.best_over_datasets) == {"a", "b"}
+    study = study_of(values, list("abc"))
+    comparison = compare_methods(study, study.measures[0])
+    assert comparison.best_over_datasets == comparison.ranks.best and set(
+        comparison.best_over_datasets
+    ) == {"a", "b"}
     same = study_of(np.tile(rng.random((20, 1, 1)), 4), list("abc"))
     assert compare_methods(same, same.measures[0]).best_over_datasets == []
 
@@ -188,46 +200,46 @@ def test_best_over_data_sets_are_within_critical_difference() -> None:
 )
 def test_best_of_two_methods_is_that_of_the_paired_test(n, change, expected) -> None:
     values = np.linspace(0.3, 0.5, n)[:, None, None] + np.array([0.0, change])
-    found = study_of(values, ["a"])
-    assert compare_methods(found, found.measures[0]).best_over_datasets == expected
+    study = study_of(values, ["a"])
+    assert compare_methods(study, study.measures[0]).best_over_datasets == expected
 
 
 def test_where_neither_direction_is_better_there_are_means_only() -> None:
-    found = study_of(np.random.default_rng(5).random((3, 3, 3)), ["a", "b"], "mmc")
-    one = compare_methods(found, found.measures[0])
+    study = study_of(np.random.default_rng(5).random((3, 3, 3)), ["a", "b"], "mmc")
+    comparison = compare_methods(study, study.measures[0])
     assert (
-        not one.is_judged
-        and one.ranks is None
-        and one.over_datasets == one.over_seeds == one.best == {}
+        not comparison.is_judged
+        and comparison.ranks is None
+        and comparison.over_datasets == comparison.over_seeds == comparison.best == {}
     )
-    assert one.mean.shape == (3, 3) and one.best_over_datasets == []
+    assert comparison.mean.shape == (3, 3) and comparison.best_over_datasets == []
 
 
-def test_measure_of_one_method_alone_is_not_compared(record, found) -> None:
-    one = build_study(
-        found(
+def test_measure_of_one_method_alone_is_not_compared(record, as_runs) -> None:
+    study = build_study(
+        as_runs(
             [
                 record("a", "kdf", values={"error": 0.1}),
                 record("a", "isotonic", values={"nll": 0.1}, of_parent={}),
             ]
         )
     )
-    nll = compare_methods(one, one.measures[1])
+    nll = compare_methods(study, study.measures[1])
     assert (
         list(nll.mean.columns) == ["isotonic"]
         and nll.over_datasets == {}
         and nll.over_seeds["a"] == {}
         and nll.best["a"] == []
     )
-    assert compare_methods(one, one.measures[1], against="kdf").over_datasets == {}
+    assert compare_methods(study, study.measures[1], against="kdf").over_datasets == {}
 
 
-def test_undefined_numbers_are_left_out_of_means_and_pairs(record, found) -> None:
+def test_undefined_numbers_are_left_out_of_means_and_pairs(record, as_runs) -> None:
     runs = [
         record("a", seed=s, values={"mmc_wrong": v}, of_parent={"mmc_wrong": 0.9})
         for s, v in enumerate([0.5, None, 0.7])
     ]
-    one = build_study(found(runs))
-    result = compare_methods(one, one.measures[0])
+    study = build_study(as_runs(runs))
+    result = compare_methods(study, study.measures[0])
     assert result.mean.loc["a", "kdf"] == pytest.approx(0.6) and result.n.loc["a", "kdf"] == 2
     assert str(result.over_seeds["a"]["kdf"].outcome) == "2/0/0"

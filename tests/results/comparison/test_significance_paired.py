@@ -55,10 +55,14 @@ def test_no_test_has_nothing_to_adjust() -> None:
 def test_wins_ties_and_losses_turn_round_with_the_two(first, seed) -> None:
     a = pd.Series(first, dtype=float) / 10
     b = pd.Series(np.random.default_rng(seed).integers(0, 5, len(a)) / 10)
-    one, other = compare_pairs(a, b), compare_pairs(b, a)
-    assert (one.wins, one.ties, one.losses) == (sum(a < b), sum(a == b), sum(a > b))
-    assert (other.wins, other.ties, other.losses) == (one.losses, one.ties, one.wins)
-    assert one.p == pytest.approx(other.p) and 0 < one.p <= 1 and one.n == len(a)
+    forward, reverse = compare_pairs(a, b), compare_pairs(b, a)
+    assert (forward.wins, forward.ties, forward.losses) == (sum(a < b), sum(a == b), sum(a > b))
+    assert (reverse.wins, reverse.ties, reverse.losses) == (
+        forward.losses,
+        forward.ties,
+        forward.wins,
+    )
+    assert forward.p == pytest.approx(reverse.p) and 0 < forward.p <= 1 and forward.n == len(a)
     assert compare_pairs(a, a).p == 1
 
 
@@ -212,9 +216,9 @@ def test_demsar_table_2() -> None:
     ranks = stats.rankdata(difference.abs())
     split = ranks[difference == 0].sum() / 2
     assert (ranks[difference > 0].sum() + split, ranks[difference < 0].sum() + split) == (93, 12)
-    found = compare_pairs(-with_m, -plain)  # higher is better
-    assert (str(found), found.n) == ("10/2/2", 14) and 0.005 < found.p < 0.02
-    assert found.p == pytest.approx(
+    comparison = compare_pairs(-with_m, -plain)  # higher is better
+    assert (str(comparison), comparison.n) == ("10/2/2", 14) and 0.005 < comparison.p < 0.02
+    assert comparison.p == pytest.approx(
         stats.wilcoxon(difference, zero_method="zsplit").pvalue, abs=0.005
     )  # there, by the normal curve
 

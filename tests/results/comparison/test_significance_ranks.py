@@ -45,8 +45,8 @@ def test_demsar_table_6() -> None:
     """Mean ranks, χ² without a correction for ties, the critical differences at 0.05 and 0.10, and
     the groups that he reads from them.
     """
-    found = rank_methods(DEMSAR)
-    assert {name: round(mean, 3) for name, mean in found.mean.items()} == {
+    ranks = rank_methods(DEMSAR)
+    assert {name: round(mean, 3) for name, mean in ranks.mean.items()} == {
         "C4.5+m+cf": 1.964,
         "C4.5+m": 2.000,
         "C4.5+cf": 2.893,
@@ -57,15 +57,15 @@ def test_demsar_table_6() -> None:
         12
         * n
         / (k * (k + 1))
-        * (sum(mean**2 for mean in found.mean.values()) - k * (k + 1) ** 2 / 4)
+        * (sum(mean**2 for mean in ranks.mean.values()) - k * (k + 1) ** 2 / 4)
     )
     assert (
         round(uncorrected, 2) == 9.28
         and round((n - 1) * uncorrected / (n * (k - 1) - uncorrected), 2) == 3.69
     )
-    assert found.chi2 > uncorrected and found.degrees == (3, 39)  # five rows have ties
-    assert round(found.critical_difference, 2) == 1.25
-    assert found.groups == [
+    assert ranks.chi2 > uncorrected and ranks.degrees == (3, 39)  # five rows have ties
+    assert round(ranks.critical_difference, 2) == 1.25
+    assert ranks.groups == [
         ["C4.5+m+cf", "C4.5+m", "C4.5+cf", "C4.5"]
     ]  # "the post-hoc test is not powerful enough"
     weaker = rank_methods(DEMSAR, alpha=0.10)
@@ -143,9 +143,9 @@ def test_two_data_sets_that_agree_prove_nothing_of_three_methods() -> None:
     """One order of three methods twice: of 6 orders that the second data set could have, one
     agrees.
     """
-    found = rank_methods(pd.DataFrame([[0.1, 0.2, 0.3], [10, 20, 30]], columns=list("abc")))
-    assert (found.p, found.p_method, found.f) == (pytest.approx(1 / 6), "exact", np.inf)
-    assert not found.differ and found.groups == [["a", "b", "c"]]
+    ranks = rank_methods(pd.DataFrame([[0.1, 0.2, 0.3], [10, 20, 30]], columns=list("abc")))
+    assert (ranks.p, ranks.p_method, ranks.f) == (pytest.approx(1 / 6), "exact", np.inf)
+    assert not ranks.differ and ranks.groups == [["a", "b", "c"]]
     assert friedman(np.tile(np.arange(4.0), (2, 1)))[2] == pytest.approx(1 / 24)
     assert friedman(np.tile([0.0, 0.0, 1.0], (3, 1)))[2] == pytest.approx(
         1 / 9
@@ -178,11 +178,11 @@ def test_critical_differences_are_those_of_scikit_posthocs() -> None:
     posthocs = pytest.importorskip("scikit_posthocs", reason="scikit-posthocs is not installed")
     values = np.random.default_rng(6).random((12, 5)) + np.linspace(0, 0.6, 5)
     p = posthocs.posthoc_nemenyi_friedman(values).to_numpy()
-    found = rank_methods(pd.DataFrame(values))
+    ranks = rank_methods(pd.DataFrame(values))
     for i in range(5):
         for j in range(i):
-            apart = abs(found.mean[str(i)] - found.mean[str(j)])
-            assert (p[i, j] < 0.05) == (apart > found.critical_difference)
+            apart = abs(ranks.mean[str(i)] - ranks.mean[str(j)])
+            assert (p[i, j] < 0.05) == (apart > ranks.critical_difference)
 
 
 @given(st.sampled_from([1e-300, 1e-6, 1e5, 1e200]), st.integers(0, 1000))
@@ -197,7 +197,7 @@ def test_another_unit_changes_no_rank(unit, seed) -> None:
 @given(st.lists(st.floats(1, 8), min_size=3, max_size=8), st.floats(0.1, 8))
 def test_groups_are_maximal_sets_without_significant_difference(means, difference) -> None:
     means = sorted(means)
-    found = Ranks({str(i): mean for i, mean in enumerate(means)}, 10, 0.0, 0.0, 0.01, difference)
+    ranks = Ranks({str(i): mean for i, mean in enumerate(means)}, 10, 0.0, 0.0, 0.01, difference)
     k = len(means)
     together = [
         [i for i in range(k) if means[low] <= means[i] < means[low] + difference]
@@ -207,8 +207,8 @@ def test_groups_are_maximal_sets_without_significant_difference(means, differenc
     largest = {
         tuple(map(str, g)) for g in together if not any(set(g) < set(other) for other in together)
     }
-    assert {tuple(group) for group in found.groups} == largest
-    assert set(found.best) == {"0"} | {str(i) for i in range(k) if means[i] < means[0] + difference}
+    assert {tuple(group) for group in ranks.groups} == largest
+    assert set(ranks.best) == {"0"} | {str(i) for i in range(k) if means[i] < means[0] + difference}
 
 
 def test_ranks_use_unrounded_numbers_and_lower_is_better() -> None:
@@ -222,11 +222,11 @@ def test_ranks_use_unrounded_numbers_and_lower_is_better() -> None:
 
 
 def test_where_all_are_equal_nothing_differs() -> None:
-    found = rank_methods(pd.DataFrame(np.zeros((4, 3)), columns=list("abc")))
+    ranks = rank_methods(pd.DataFrame(np.zeros((4, 3)), columns=list("abc")))
     assert (
-        found.mean == {"a": 2.0, "b": 2.0, "c": 2.0}
-        and not found.differ
-        and found.groups == [["a", "b", "c"]]
+        ranks.mean == {"a": 2.0, "b": 2.0, "c": 2.0}
+        and not ranks.differ
+        and ranks.groups == [["a", "b", "c"]]
     )
 
 

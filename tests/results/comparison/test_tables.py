@@ -143,15 +143,15 @@ def runs(record, n_datasets: int, n_seeds: int, shift: float = 0.1):
                 )
 
 
-def made(found, records):
-    one = build_study(found(list(records)))
-    return one, [compare_methods(one, measure) for measure in one.measures]
+def study_and_comparisons(as_runs, records):
+    study = build_study(as_runs(list(records)))
+    return study, [compare_methods(study, measure) for measure in study.measures]
 
 
-def test_one_data_set_over_its_seeds(record, found) -> None:
-    one, both = made(found, runs(record, 1, 8))
+def test_one_data_set_over_its_seeds(record, as_runs) -> None:
+    study, comparisons = study_and_comparisons(as_runs, runs(record, 1, 8))
     assert sections_to_text(
-        [Section(study_heading(one)), *dataset_sections(one, "d0", both, 3)]
+        [Section(study_heading(study)), *dataset_sections(study, "d0", comparisons, 3)]
     ).splitlines() == [
         "24 runs · 1 data set · 3 methods on 1 parent · 8 seeds (0–7)",
         "",
@@ -168,36 +168,38 @@ def test_one_data_set_over_its_seeds(record, found) -> None:
         "  kdf        8/0/0 (0.023)",
         "  sigmoid    0/0/8 (0.023)",
     ]
-    *_, last = sections_to_text([remarks_section(one, both, [])]).splitlines()
+    *_, last = sections_to_text([remarks_section(study, comparisons, [])]).splitlines()
     assert last == "  Neither direction is better, so nothing is tested: mean max confidence."
-    assert datasets_section(both[0], 3) is None
+    assert datasets_section(comparisons[0], 3) is None
 
 
-def test_notes_are_on_what_the_tables_have(record, found) -> None:
-    one, both = made(found, runs(record, 1, 8))
-    with_p = remarks_section(one, both, dataset_sections(one, "d0", both, 3)).notes
+def test_notes_are_on_what_the_tables_have(record, as_runs) -> None:
+    study, comparisons = study_and_comparisons(as_runs, runs(record, 1, 8))
+    with_p = remarks_section(
+        study, comparisons, dataset_sections(study, "d0", comparisons, 3)
+    ).notes
     assert [note.partition(":")[0] for note in with_p[-4:-1]] == [
         "Numbers are compared as they are, not as they are printed; a relative difference of 1e-09"
         " is a tie.",
         "p",
         "◂",
     ]
-    few, both = made(found, runs(record, 1, 3))
-    without = remarks_section(few, both, dataset_sections(few, "d0", both, 3)).notes
+    few, comparisons = study_and_comparisons(as_runs, runs(record, 1, 3))
+    without = remarks_section(few, comparisons, dataset_sections(few, "d0", comparisons, 3)).notes
     assert not any(note.startswith(("p:", "◂:", "median")) for note in without)
     assert without[0].startswith("± is") and without[1].startswith("Numbers are compared")
 
 
-def test_a_file_has_the_tests_over_seeds_of_each_data_set(record, found) -> None:
-    one, (error, mmc) = made(found, runs(record, 2, 8))
-    section = outcomes_section(one, error)
+def test_a_file_has_the_tests_over_seeds_of_each_data_set(record, as_runs) -> None:
+    study, (error, mmc) = study_and_comparisons(as_runs, runs(record, 2, 8))
+    section = outcomes_section(study, error)
     assert section.title == (
         "error, against random_forest (parent), wins/ties/losses (p): each data set"
     )
     assert section.head == ["data set", "isotonic", "kdf", "sigmoid"]
     assert section.rows[1] == ["d1", "0/8/0 (1.000)", "8/0/0 (0.023)", "0/0/8 (0.023)"]
-    assert outcomes_section(one, mmc) is None
-    titles = [section.title for section in file_sections(one, [error, mmc], 3)]
+    assert outcomes_section(study, mmc) is None
+    titles = [section.title for section in file_sections(study, [error, mmc], 3)]
     assert titles == [
         "error, lower is better, 2 data sets, against random_forest (parent)",
         "error, lower is better: each data set",
@@ -207,21 +209,21 @@ def test_a_file_has_the_tests_over_seeds_of_each_data_set(record, found) -> None
     ]
 
 
-def test_many_methods_are_rows_in_a_file(record, found) -> None:
+def test_many_methods_are_rows_in_a_file(record, as_runs) -> None:
     records = [
         record(d, f"m{k}", values={"error": 0.1 * k}, of_parent={"error": 0.5})
         for d in ("a", "b")
         for k in range(7)
     ]
-    one, both = made(found, records)
-    means = file_sections(one, both, 3)[1]
+    study, comparisons = study_and_comparisons(as_runs, records)
+    means = file_sections(study, comparisons, 3)[1]
     assert list(means.head) == ["", "a", "b"] and len(means.rows) == 8
     assert list(means.rows[2]) == ["m1", "0.100", "0.100"]
 
 
-def test_too_few_seeds_have_no_p_and_no_mark(record, found) -> None:
-    one, both = made(found, runs(record, 1, 3))
-    first, second = dataset_sections(one, "d0", both, 3)
+def test_too_few_seeds_have_no_p_and_no_mark(record, as_runs) -> None:
+    study, comparisons = study_and_comparisons(as_runs, runs(record, 1, 3))
+    first, second = dataset_sections(study, "d0", comparisons, 3)
     assert (
         second.title == "d0, 3 seeds, against random_forest (parent): wins/ties/losses"
         and second.rows[1] == ["kdf", "3/0/0"]
@@ -232,13 +234,13 @@ def test_too_few_seeds_have_no_p_and_no_mark(record, found) -> None:
     assert "◂" not in sections_to_text([first])
 
 
-def test_one_seed_has_means_alone(record, found) -> None:
-    one, both = made(found, runs(record, 1, 1))
-    (only,) = dataset_sections(one, "d0", both, 4)
+def test_one_seed_has_means_alone(record, as_runs) -> None:
+    study, comparisons = study_and_comparisons(as_runs, runs(record, 1, 1))
+    (only,) = dataset_sections(study, "d0", comparisons, 4)
     assert only.rows[2] == ["kdf", "0.4000", "0.9000"]
 
 
-def test_missing_runs_are_dashes_and_fewer_seeds_are_counted(record, found) -> None:
+def test_missing_runs_are_dashes_and_fewer_seeds_are_counted(record, as_runs) -> None:
     records = list(runs(record, 2, 3))
     kept = [
         r
@@ -247,20 +249,20 @@ def test_missing_runs_are_dashes_and_fewer_seeds_are_counted(record, found) -> N
         not in (("kdf", 2, "d0"), ("sigmoid", 0, "d1"))
     ]
     kept = [r for r in kept if not (r["method"] == "isotonic" and r["dataset"]["name"] == "d1")]
-    one, both = made(found, kept)
-    assert means_section(one, both[0], 3).rows == [
+    study, comparisons = study_and_comparisons(as_runs, kept)
+    assert means_section(study, comparisons[0], 3).rows == [
         ["d0", "0.502 ± 0.002", "0.502 ± 0.002", "0.401 ± 0.001 (n=2)", "0.602 ± 0.002"],
         ["d1", "0.522 ± 0.002", "–", "0.422 ± 0.002", "0.623 ± 0.001 (n=2)"],
     ]
-    assert [row[0] for row in dataset_sections(one, "d1", both, 3)[0].rows] == [
+    assert [row[0] for row in dataset_sections(study, "d1", comparisons, 3)[0].rows] == [
         "random_forest (parent)",
         "kdf",
         "sigmoid",
     ]
 
 
-def test_all_data_sets_together(record, found) -> None:
-    _, (error, mmc) = made(found, runs(record, 12, 2))
+def test_all_data_sets_together(record, as_runs) -> None:
+    _, (error, mmc) = study_and_comparisons(as_runs, runs(record, 12, 2))
     assert sections_to_text([datasets_section(error, 3)]).splitlines() == [
         "error, lower is better, 12 data sets, against random_forest (parent)",
         (
@@ -289,8 +291,8 @@ def test_all_data_sets_together(record, found) -> None:
     assert datasets_section(mmc, 3) is None
 
 
-def test_few_data_sets_have_no_p(record, found) -> None:
-    _, (error, _) = made(found, runs(record, 3, 1, shift=1e-12))
+def test_few_data_sets_have_no_p(record, as_runs) -> None:
+    _, (error, _) = study_and_comparisons(as_runs, runs(record, 3, 1, shift=1e-12))
     section = datasets_section(error, 3)
     assert section.head == ["", "mean rank", "median", "wins/ties/losses", "median change"]
     assert section.notes == [
@@ -302,11 +304,13 @@ def test_few_data_sets_have_no_p(record, found) -> None:
     ]
 
 
-def test_three_methods_on_two_data_sets_are_not_significant(record, found) -> None:
+def test_three_methods_on_two_data_sets_are_not_significant(record, as_runs) -> None:
     """Both rank them alike, with an infinite F; so does one of six pairs of data sets between
     equals.
     """
-    _, (error, _) = made(found, (r for r in runs(record, 2, 4) if r["method"] != "isotonic"))
+    _, (error, _) = study_and_comparisons(
+        as_runs, (r for r in runs(record, 2, 4) if r["method"] != "isotonic")
+    )
     assert (
         datasets_section(error, 3).notes[0]
         == "Friedman over 2 data sets (8 runs of each method): χ² = 4.0, p = 0.167 (exact): no"
@@ -317,7 +321,7 @@ def test_three_methods_on_two_data_sets_are_not_significant(record, found) -> No
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1e5])
-def test_a_target_in_other_units_changes_nothing_but_the_numbers(record, found, unit) -> None:
+def test_a_target_in_other_units_changes_nothing_but_the_numbers(record, as_runs, unit) -> None:
     """Marks, wins, p and ranks of RMSE and CRPS are those of the target in its own unit; numbers
     have as many digits.
     """
@@ -342,11 +346,15 @@ def test_a_target_in_other_units_changes_nothing_but_the_numbers(record, found, 
             )
             for (m, d, s), value in numbers.items()
         ]
-        one, both = made(found, records)
+        study, comparisons = study_and_comparisons(as_runs, records)
         return (
-            both,
-            [section for d in one.datasets for section in dataset_sections(one, d, both, 4)],
-            [datasets_section(m, 4) for m in both],
+            comparisons,
+            [
+                section
+                for d in study.datasets
+                for section in dataset_sections(study, d, comparisons, 4)
+            ],
+            [datasets_section(m, 4) for m in comparisons],
         )
 
     (own, own_each, own_all), (other, other_each, other_all) = tables(1.0), tables(unit)
@@ -373,21 +381,23 @@ def test_a_target_in_other_units_changes_nothing_but_the_numbers(record, found, 
         assert [row[change][:1] for row in a.rows] == [row[change][:1] for row in b.rows]
 
 
-def test_a_method_that_is_not_ranked_is_listed_with_its_data_sets(record, found) -> None:
+def test_a_method_that_is_not_ranked_is_listed_with_its_data_sets(record, as_runs) -> None:
     records = [
         r
         for r in runs(record, 8, 1)
         if r["method"] != "sigmoid" or r["dataset"]["name"] in ("d0", "d1")
     ]
-    _, (error, _) = made(found, records)
+    _, (error, _) = study_and_comparisons(as_runs, records)
     section = datasets_section(error, 2)
     assert section.head[:3] == ["", "mean rank", "data sets"]
     assert section.rows[-1] == ["sigmoid", "–", "2", "0.61", "0/0/2", "+0.10", "1.000"]
     assert "Not ranked, with fewer than half of the runs: sigmoid" in section.notes
 
 
-def test_two_methods_have_no_ranks(record, found) -> None:
-    _, (error, _) = made(found, (r for r in runs(record, 6, 1) if r["method"] == "kdf"))
+def test_two_methods_have_no_ranks(record, as_runs) -> None:
+    _, (error, _) = study_and_comparisons(
+        as_runs, (r for r in runs(record, 6, 1) if r["method"] == "kdf")
+    )
     section = datasets_section(error, 2)
     assert section.head == ["", "median", "wins/ties/losses", "median change", "p"]
     assert section.rows == [
@@ -396,9 +406,9 @@ def test_two_methods_have_no_ranks(record, found) -> None:
     ]
 
 
-def test_the_long_table_has_every_mean_and_test(record, found) -> None:
-    one, both = made(found, runs(record, 12, 2))
-    table = comparison_table(one, both)
+def test_the_long_table_has_every_mean_and_test(record, as_runs) -> None:
+    study, comparisons = study_and_comparisons(as_runs, runs(record, 12, 2))
+    table = comparison_table(study, comparisons)
     assert list(table) == list(COMPARISON_COLUMNS) and {
         len(values) for values in table.values()
     } == {2 * 12 * 4 + 4}

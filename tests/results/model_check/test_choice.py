@@ -46,16 +46,16 @@ def test_gain_outside_resamples_is_not_optimistic():
     noise = rng.normal(size=(20, 300))
     noise -= noise.mean(axis=1, keepdims=True)
     methods = {f"m{k}": parent + row for k, row in enumerate(noise)}
-    optimistic, honest = [], []
+    in_sample, out_of_sample = [], []
     for start in range(30):
         rows = np.random.default_rng(start).choice(300, 150, replace=False)
         losses = {"none": parent[rows], **{name: loss[rows] for name, loss in methods.items()}}
         choice = choose_by_loss(losses, "none", draws=200, seed=start)
-        optimistic.append(choice.methods[choice.chosen].gain.value)
-        honest.append(choice.gain.value)
-    assert np.mean(optimistic) > 0.1
+        in_sample.append(choice.methods[choice.chosen].gain.value)
+        out_of_sample.append(choice.gain.value)
+    assert np.mean(in_sample) > 0.1
     # The mean over 30 halves of the rows has a standard error of .01.
-    assert np.mean(honest) < 0.4 * np.mean(optimistic)
+    assert np.mean(out_of_sample) < 0.4 * np.mean(in_sample)
 
 
 def test_of_equal_methods_the_first_is_chosen():

@@ -18,7 +18,7 @@ PREDICTED = np.array([1, 0, 0])
 @pytest.fixture
 def compare(tmp_path):
     def call(frame: pd.DataFrame, classes=("no", "yes"), **write) -> Agreement:
-        path = Path(tmp_path, "mine.csv")
+        path = Path(tmp_path, "custom.csv")
         frame.to_csv(path, index=False, **write)
         return compare_with_file(path, PROBA, PREDICTED, classes)
 

@@ -91,7 +91,7 @@ def test_groups_have_their_own_numbers_and_small_ones_none():
 
 
 def test_p_values_of_calibrated_models_are_uniform():
-    """Of 300 calibrated models a tenth has p ≤ .1; the standard error of the share is .017."""
+    """A tenth of 300 calibrated models has p ≤ .1; the standard error of the fraction is .017."""
     p_values = []
     for seed in range(300):
         rng = np.random.default_rng(seed)

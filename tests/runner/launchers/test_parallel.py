@@ -63,8 +63,8 @@ def sweep(tmp_path, monkeypatch, capfd):
     processes of their own, all of them new.
     """
     (tmp_path / "troubled_parts.py").write_text(PARTS)
-    (tmp_path / "mine" / "calibrator").mkdir(parents=True)
-    (tmp_path / "mine" / "calibrator" / "troubled.yaml").write_text(
+    (tmp_path / "custom" / "calibrator").mkdir(parents=True)
+    (tmp_path / "custom" / "calibrator" / "troubled.yaml").write_text(
         "# In trouble\nname: troubled\n_target_: troubled_parts.Troubled\ntrouble: none\n"
     )
     monkeypatch.chdir(tmp_path)
@@ -74,7 +74,9 @@ def sweep(tmp_path, monkeypatch, capfd):
 
     def run(*arguments: str) -> Ended:
         end_processes()
-        code = main(["run", "-m", "--config-dir", "mine", *TINY, "calibrator=troubled", *arguments])
+        code = main(
+            ["run", "-m", "--config-dir", "custom", *TINY, "calibrator=troubled", *arguments]
+        )
         return Ended(code, *capfd.readouterr())
 
     yield run
@@ -111,7 +113,7 @@ def test_a_killed_process_ends_no_other_run(sweep, tmp_path):
         "kdg: 1 of 2 runs failed; the same command tries it again, and this runs it alone:"
     ]
     assert done.stderr.count("  its worker was lost twice; out of memory, or killed\n") == 1
-    assert done.stderr.count("    kdg run --config-dir mine dataset=wine ") == 1
+    assert done.stderr.count("    kdg run --config-dir custom dataset=wine ") == 1
 
 
 def test_a_failed_run_is_reported_and_the_others_finish(sweep, tmp_path):
@@ -177,8 +179,8 @@ def test_a_local_cluster_has_the_given_number_of_runs_at_once(sweep, tmp_path):
 
 
 def test_an_experiment_may_choose_its_launcher(sweep, tmp_path):
-    (tmp_path / "mine" / "experiment").mkdir()
-    (tmp_path / "mine" / "experiment" / "local.yaml").write_text(
+    (tmp_path / "custom" / "experiment").mkdir()
+    (tmp_path / "custom" / "experiment" / "local.yaml").write_text(
         "# @package _global_\n# Twice\ndefaults: [override /hydra/launcher: submitit_local]\nhydra:"
         " {mode: MULTIRUN, launcher: {cpus_per_task: 2}, sweeper: {params: {seed: 'range(0,2)'}}}\n"
     )
@@ -256,8 +258,8 @@ def test_jobs_go_through_the_launcher_of_another_plugin(sweep, tmp_path):
     (tmp_path / "hydra_plugins").mkdir()
     (tmp_path / "hydra_plugins" / "own_launcher.py").write_text(OWN_LAUNCHER)
     Plugins.instance().register(import_module("hydra_plugins.own_launcher").OwnLauncher)
-    (tmp_path / "mine" / "hydra" / "launcher").mkdir(parents=True)
-    (tmp_path / "mine" / "hydra" / "launcher" / "own.yaml").write_text(
+    (tmp_path / "custom" / "hydra" / "launcher").mkdir(parents=True)
+    (tmp_path / "custom" / "hydra" / "launcher" / "own.yaml").write_text(
         "# Own\n_target_: hydra_plugins.own_launcher.OwnLauncher\n"
     )
     done = sweep("calibrator.trouble=none,fails", "seed=0,1", "hydra/launcher=own")

@@ -1,4 +1,4 @@
-"""Jobs of a cluster: each lost one is judged by itself, by what SLURM shows of it, and none is
+"""Jobs of a cluster: each lost one is judged separately, by what SLURM shows of it, and none is
 submitted twice without need.
 """
 
@@ -24,25 +24,15 @@ from kdgraph.runner import sweep as sweeps
 from kdgraph.runner.launchers import launcher, submitit_jobs
 from kdgraph.runner.launchers.launcher import launcher_of, run_in_parallel
 from kdgraph.runner.launchers.submitit_jobs import SubmittedRun
-from kdgraph.runner.monitoring import ProgressReporter
 from kdgraph.runner.run_dir import RunDir
+from tests.runner.conftest import Notes
 
 AGAIN = "finished stages are kept, and the same command goes on from them"
 
 
-class Notes(ProgressReporter):
-    """Keeps the notes."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def note(self, line: str) -> None:
-        self.lines.append(line)
-
-
 @dataclass
 class Submitted:
-    """What submitit returns for a job: its id, and files that appear when it has ended."""
+    """Stand-in for a job of submitit: its id, and files that appear when it has ended."""
 
     job_id: str
     folder: Path
@@ -115,13 +105,13 @@ class FakeSlurm:
 
 @pytest.fixture
 def fake(tmp_path, monkeypatch) -> FakeSlurm:
-    found = FakeSlurm(tmp_path)
-    monkeypatch.setattr(submitit_jobs, "_executor", lambda node, kind: found)
+    slurm = FakeSlurm(tmp_path)
+    monkeypatch.setattr(submitit_jobs, "_executor", lambda node, kind: slurm)
     monkeypatch.setattr(
-        submitit_jobs, "time", SimpleNamespace(sleep=found.sleep, monotonic=lambda: found.seconds)
+        submitit_jobs, "time", SimpleNamespace(sleep=slurm.sleep, monotonic=lambda: slurm.seconds)
     )
-    monkeypatch.setattr(submitit_jobs, "_output", found.output)
-    return found
+    monkeypatch.setattr(submitit_jobs, "_output", slurm.output)
+    return slurm
 
 
 @pytest.fixture
@@ -251,14 +241,14 @@ def test_what_a_job_returns_is_its_failure(fake, sweep):
         fake.arrays[0][0].failure = "ValueError: no luck"
         fake.arrays[0][1].trace = (
             "Job failed with trace:\n---\nTraceback\nModuleNotFoundError: No module named"
-            " 'mine'\n---"
+            " 'custom'\n---"
         )
         fake.succeed("94_0", "94_1")
 
     fake.script = {5: end}
     assert sweep(2)[0] == {
         0: "ValueError: no luck",
-        1: "job 94_1 failed: ModuleNotFoundError: No module named 'mine'",
+        1: "job 94_1 failed: ModuleNotFoundError: No module named 'custom'",
     }
 
 

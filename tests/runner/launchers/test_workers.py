@@ -309,7 +309,7 @@ def test_workers_of_ray_refuse_clients_without_the_token(tmp_path):
         head.communicate("", timeout=60)
 
 
-@pytest.mark.parametrize("present", [{}, {"RAY_AUTH_MODE": "disabled", "RAY_AUTH_TOKEN": "mine"}])
+@pytest.mark.parametrize("present", [{}, {"RAY_AUTH_MODE": "disabled", "RAY_AUTH_TOKEN": "custom"}])
 def test_a_token_is_drawn_unless_the_user_has_decided(monkeypatch, present):
     monkeypatch.delitem(sys.modules, "ray", raising=False)
     for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):

@@ -141,19 +141,19 @@ def test_bytes_are_independent_of_processes_and_file_type(kdg, ending, more, nam
 
 def test_all_rows_are_those_of_the_model(kdg, folder):
     assert kdg("new.parquet", "out.csv", "--fdr", "0.2")[0] == 0
-    found = pd.read_csv("out.csv")
+    predicted = pd.read_csv("out.csv")
     model = kdgraph.load(folder / "model.kdg")
     frame = pd.read_csv(folder / "new.csv").replace({"job": {"king": None}})
     expected = model.predict_frame(frame)
-    assert found["row"].tolist() == list(range(N_ROWS))
+    assert predicted["row"].tolist() == list(range(N_ROWS))
     pd.testing.assert_frame_equal(
-        found.drop(columns=["row", "ood_flagged"]), expected, check_dtype=False
+        predicted.drop(columns=["row", "ood_flagged"]), expected, check_dtype=False
     )
     # The rule of Benjamini and Hochberg: all rows up to the last p-value below its line.
     p = np.sort(expected["ood_p_value"])
     below = np.flatnonzero(p <= 0.2 * np.arange(1, N_ROWS + 1) / N_ROWS)
     limit = p[below[-1]] if len(below) else -1
-    assert found["ood_flagged"].tolist() == (expected["ood_p_value"] <= limit).tolist()
+    assert predicted["ood_flagged"].tolist() == (expected["ood_p_value"] <= limit).tolist()
 
 
 @pytest.mark.slow

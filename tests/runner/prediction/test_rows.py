@@ -44,7 +44,7 @@ FEATURES = [
 
 def schema(**parts) -> Schema:
     known = {
-        "dataset": "mine",
+        "dataset": "custom",
         "target": "label",
         "features": FEATURES,
         "shape": [5],
@@ -59,9 +59,12 @@ def schema(**parts) -> Schema:
     return Schema(**{**known, **more, **parts})
 
 
-def read(path: Path, of: Schema | None = None, rows: int = 2, unseen="refuse") -> np.ndarray:
+def read(path: Path, layout: Schema | None = None, rows: int = 2, unseen="refuse") -> np.ndarray:
     return np.concatenate(
-        [block.X for block in NewRows(path, of or schema(), unseen, lambda line: None).blocks(rows)]
+        [
+            block.X
+            for block in NewRows(path, layout or schema(), unseen, lambda line: None).blocks(rows)
+        ]
     )
 
 
@@ -113,12 +116,12 @@ FRACTIONS, WHOLE = st.floats(-1e17, 1e17, allow_nan=False), st.integers(-(10**17
 @given(st.lists(FRACTIONS | WHOLE | st.just(""), min_size=1, max_size=8), st.integers(1, 4))
 @settings(max_examples=60, deadline=None)
 def test_a_number_is_the_same_whatever_stands_above_and_below_it(tmp_path_factory, numbers, rows):
-    path, of = (
+    path, layout = (
         tmp_path_factory.mktemp("numbers") / "new.csv",
         schema(features=[Feature("x"), Feature("y")], shape=[2]),
     )
     pd.DataFrame({"x": [str(number) for number in numbers], "y": 1}).to_csv(path, index=False)
-    np.testing.assert_array_equal(read(path, of, rows), read(path, of, 100))
+    np.testing.assert_array_equal(read(path, layout, rows), read(path, layout, 100))
 
 
 @given(st.lists(FRACTIONS, min_size=1, max_size=8) | st.lists(WHOLE, min_size=1, max_size=8))
@@ -141,8 +144,8 @@ def test_columns_have_any_order_and_others_are_reported_once(tmp_path):
 
 
 def test_rows_are_scaled_as_the_training_rows(tmp_path):
-    of = schema(scaling={"shift": [1.0, 0.0, 0.0, 0.0, 0.0], "size": [2.0, 1.0, 1.0, 1.0, 1.0]})
-    plain, scaled = read(written(tmp_path, ".csv")), read(written(tmp_path, ".csv"), of)
+    layout = schema(scaling={"shift": [1.0, 0.0, 0.0, 0.0, 0.0], "size": [2.0, 1.0, 1.0, 1.0, 1.0]})
+    plain, scaled = read(written(tmp_path, ".csv")), read(written(tmp_path, ".csv"), layout)
     np.testing.assert_array_equal(scaled[:, 0], (plain[:, 0] - 1) / 2)
     np.testing.assert_array_equal(scaled[:, 1:], plain[:, 1:])
 
@@ -219,13 +222,13 @@ def test_rows_that_do_not_fit_are_reported_in_one_line(tmp_path, change, message
     path = written(tmp_path, ending, change(FRAME).assign(colour=1))
     with pytest.raises(DataError) as caught:
         read(path)
-    found = (
+    shown = (
         str(caught.value)
         .replace("'1e+18'", "1e+18")
         .replace("'1.0000000000000000e+18'", "1e+18")
         .replace("'inf'", "inf")
     )
-    assert found.removeprefix(f"--input {path}").lstrip(": ") == message.lstrip()
+    assert shown.removeprefix(f"--input {path}").lstrip(": ") == message.lstrip()
 
 
 def test_categories_that_are_new_can_be_read_as_missing(tmp_path):
@@ -300,8 +303,11 @@ def test_a_row_without_a_group_is_refused(tmp_path, unseen):
 
 
 def test_groups_of_arrays_are_an_array(tmp_path):
-    of, path = GroupSchema([Feature("groups", ["a", "b"])], ["a", "b"]), tmp_path / "new.npz"
-    numbers = schema(features=[Feature("x"), Feature("z")], shape=[2], groups=of)
+    layout, path = (
+        GroupSchema([Feature("groups", ["a", "b"])], ["a", "b"]),
+        tmp_path / "new.npz",
+    )
+    numbers = schema(features=[Feature("x"), Feature("z")], shape=[2], groups=layout)
     X = np.arange(12.0).reshape(6, 2)
     np.savez(path, X=X, groups=np.array(["a", "b", "b", "a", "b", "a"]))
     blocks = list(NewRows(path, numbers, "refuse", lambda line: None).blocks(4))
@@ -477,8 +483,8 @@ def test_blocks_that_are_skipped_are_not_converted(tmp_path, ending):
         np.savez(path, X=np.arange(5.0)[:, None])
     else:
         getattr(pd.DataFrame({"x": ["0", "1", "ten", "3", "4"]}), f"to_{ending[1:]}")(path)
-    of = schema(features=[Feature("x")], shape=[1])
-    rows = NewRows(path, of, "refuse", lambda line: None)
+    layout = schema(features=[Feature("x")], shape=[1])
+    rows = NewRows(path, layout, "refuse", lambda line: None)
     blocks = list(rows.blocks(2, skip=lambda first: first == 2))
     assert [(block.start, block.X[:, 0].tolist()) for block in blocks] == [(0, [0, 1]), (4, [4])]
 
@@ -495,8 +501,9 @@ def test_a_schema_that_is_none(tmp_path, content):
 
 @pytest.mark.parametrize("ending", [".csv", ".arff", ".parquet"])
 def test_warnings_are_as_before_while_rows_are_used(tmp_path, ending):
-    """Of a reader that is left in the middle too: when it is closed is the garbage collector's
-    choice, in another test perhaps.
+    """The file of a reader that is abandoned is closed too.
+
+    The garbage collector would close it later, perhaps in another test.
     """
     before = list(warnings.filters)
     blocks = NewRows(written(tmp_path, ending), schema(), "refuse", lambda line: None).blocks(2)
@@ -520,8 +527,8 @@ def test_the_separator_of_the_run_divides_new_rows(tmp_path, separator, between,
     )
     trained = TableFile(str(path), "y", task="regression", separator=separator).load()
     assert trained.X.tolist() == [[2], [4]]
-    of = schema(features=[Feature("x")], shape=[1], text_format=TextFormat(separator=separator))
-    assert read(path, of).tolist() == trained.X.tolist()
+    layout = schema(features=[Feature("x")], shape=[1], text_format=TextFormat(separator=separator))
+    assert read(path, layout).tolist() == trained.X.tolist()
 
 
 @pytest.mark.parametrize("encoding", ["UTF8", "utf-8-sig", "utf_8", "latin-1", "UTF_16"])
@@ -549,8 +556,8 @@ def test_new_rows_without_a_mark_are_decoded_as_the_run_was(tmp_path, encoding):
 def test_excels_line_is_no_header_of_new_rows(tmp_path, line):
     path = tmp_path / "new.csv"
     path.write_text(f"{line}x;y\n1,5;2\n" if line else "x,y\n2,2\n")
-    of = schema(features=[Feature("y")], shape=[1])
-    assert read(path, of).tolist() == [[2]]
+    layout = schema(features=[Feature("y")], shape=[1])
+    assert read(path, layout).tolist() == [[2]]
 
 
 def test_other_separator_is_refused_with_that_of_the_run(tmp_path):
@@ -578,10 +585,10 @@ def test_needed_duplicate_columns_are_refused(tmp_path):
 def test_named_parquet_index_is_a_column_of_new_rows(tmp_path, index, rows):
     frame = pd.DataFrame({"x": np.arange(5.0)}, index=pd.Index(index, name="visit"))
     frame.to_parquet(tmp_path / "new.parquet")
-    found = read(
+    actual = read(
         tmp_path / "new.parquet", schema(features=[Feature("visit"), Feature("x")], shape=[2]), rows
     )
-    assert found.tolist() == [[float(visit), x] for visit, x in zip(index, range(5), strict=True)]
+    assert actual.tolist() == [[float(visit), x] for visit, x in zip(index, range(5), strict=True)]
 
 
 def test_an_index_without_a_name_is_no_column_of_new_rows(tmp_path):
@@ -660,17 +667,19 @@ def test_dates_are_the_numbers_that_they_were_in_training(tmp_path, form, ending
     path = tmp_path / f"t{ending}"
     frame.to_csv(path, index=False) if ending == ".csv" else frame.to_parquet(path)
     trained = TableFile(str(path), "label", parse_dates=["when"]).load()
-    of = schema(features=[Feature("when", None, trained.facts["date_formats"]["when"])], shape=[1])
-    np.testing.assert_array_equal(read(path, of), trained.X)
+    layout = schema(
+        features=[Feature("when", None, trained.facts["date_formats"]["when"])], shape=[1]
+    )
+    np.testing.assert_array_equal(read(path, layout), trained.X)
     assert trained.X[0, 0] == (1.5 if form == "duration" else 11356)
 
 
 def test_a_new_cell_that_is_no_date(tmp_path):
     (tmp_path / "new.csv").write_text("when,a\n03/02/2001,1\n?,1\n2001-02-03,1\n")
-    of = schema(features=[Feature("when", None, "%d/%m/%Y")], shape=[1], missing=["?"])
+    layout = schema(features=[Feature("when", None, "%d/%m/%Y")], shape=[1], missing=["?"])
     rule = "the model takes a date or time such as 31/01/2020 there"
     with pytest.raises(DataError, match=f"column 'when' has '2001-02-03' in row 2, and {rule}$"):
-        read(tmp_path / "new.csv", of)
+        read(tmp_path / "new.csv", layout)
 
 
 def test_a_column_without_a_name_is_found_again(tmp_path):
@@ -695,11 +704,11 @@ SCORES = {
 def test_class_scores_become_probabilities_as_in_the_run(tmp_path, rows):
     scores = np.array([[0.501, 0.5, 7.0], [0.333, 0.666, -7.0], [0.25, 0.75, 0.0]])
     pd.DataFrame(scores, columns=["a", "b", "h1"]).to_csv(tmp_path / "new.csv", index=False)
-    found = read(tmp_path / "new.csv", schema(**SCORES, scores="probabilities"), rows)
+    actual = read(tmp_path / "new.csv", schema(**SCORES, scores="probabilities"), rows)
     np.testing.assert_allclose(
-        found[:, :2], scores[:, :2] / scores[:, :2].sum(axis=1, keepdims=True), rtol=1e-15
+        actual[:, :2], scores[:, :2] / scores[:, :2].sum(axis=1, keepdims=True), rtol=1e-15
     )
-    np.testing.assert_array_equal(found[:, 2], scores[:, 2])
+    np.testing.assert_array_equal(actual[:, 2], scores[:, 2])
     softmaxes = read(tmp_path / "new.csv", schema(**SCORES, scores="logits"), rows)
     np.testing.assert_allclose(softmaxes[:, :2], softmax(scores[:, :2], axis=1), rtol=1e-15)
 
@@ -707,10 +716,12 @@ def test_class_scores_become_probabilities_as_in_the_run(tmp_path, rows):
 def test_invalid_class_scores_are_refused_with_their_row(tmp_path):
     path = tmp_path / "new.csv"
     path.write_text("a,b,h1\n.5,.5,0\n.25,.75,0\n3,-1,0\n")
-    found = (
+    problem = (
         "row 2 has sum 2 and least score -1 (1 such); the run was made of probabilities; give such"
     )
-    message = f"--input {path}: probabilities must be at least 0 and sum to 1 within 0.01, {found}"
+    message = (
+        f"--input {path}: probabilities must be at least 0 and sum to 1 within 0.01, {problem}"
+    )
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         read(path, schema(**SCORES, scores="probabilities"), 100)
     path.write_text("a,b,h1\n.5,.5,0\n,.75,0\n")
@@ -746,15 +757,15 @@ def test_new_texts_have_the_mean_of_the_vectors_of_the_run(tmp_path, rows):
     path = tmp_path / "new.csv"
     path.write_text("text,label\nSun and sea,a\nnothing known,b\n")
     known = {"vectors": str(vectors), "vectors_sha256": sha256_of(vectors)}
-    of = schema(features=[], shape=[3], text=Texts(["text"], 16, **known))
-    assert read(path, of, rows).tolist() == [[3, 4, 5], [0, 0, 0]]
+    layout = schema(features=[], shape=[3], text=Texts(["text"], 16, **known))
+    assert read(path, layout, rows).tolist() == [[3, 4, 5], [0, 0, 0]]
     vectors.write_text("sun 1 2 3\nsea 5 6 8\n")
     changed = (
         "has other content than when the run was made; put the former file back, or do the run"
         " again with force=true"
     )
     with pytest.raises(DataError, match=f"^{re.escape(f'dataset.vectors={vectors} {changed}')}$"):
-        read(path, of, rows)
+        read(path, layout, rows)
 
 
 @pytest.mark.parametrize("header", [",a,Unnamed: 0", "Unnamed: 1,,a", "a,,"])
@@ -762,5 +773,5 @@ def test_a_column_without_a_name_is_called_as_in_the_run(tmp_path, header):
     path = tmp_path / "new.csv"
     path.write_text(f"{header},label\n0.5,1.5,0.7,x\n0.3,2.5,0.9,y\n")
     trained = TableFile(str(path), "label").load()
-    of = schema(features=[Feature(name) for name in trained.feature_names], shape=[3])
-    np.testing.assert_array_equal(read(path, of), trained.X)
+    layout = schema(features=[Feature(name) for name in trained.feature_names], shape=[3])
+    np.testing.assert_array_equal(read(path, layout), trained.X)
