@@ -204,32 +204,22 @@ def test_default_must_be_a_candidate(parent, rows):
         BestCalibrator(parent, default="kdf").fit(*rows[:2])
 
 
-def test_default_is_used_if_cross_validation_is_impossible(parent, rows):
+@pytest.mark.parametrize(
+    ("default", "consequence"),
+    [("sigmoid", "sigmoid is used"), (None, "the parent stays uncalibrated")],
+)
+def test_default_is_used_if_cross_validation_is_impossible(parent, rows, default, consequence):
     X, y, X_calibration, y_calibration, _ = rows
     subset = np.concatenate(
         [np.flatnonzero(y_calibration != 2), np.flatnonzero(y_calibration == 2)[:1]]
     )
-    with pytest.warns(UserWarning, match="cross-validation is impossible, sigmoid is used$"):
-        best = BestCalibrator(parent, default="sigmoid").fit(
+    reason = "a class has fewer than two calibration rows: cross-validation is impossible"
+    with pytest.warns(UserWarning, match=f"^{reason}, {consequence}$"):
+        best = BestCalibrator(parent, default=default).fit(
             X, y, X_calibration=X_calibration[subset], y_calibration=y_calibration[subset]
         )
-    assert best.chosen_ == "sigmoid" and best.evidence_ is None
-
-
-def test_parent_is_used_if_a_class_has_a_single_row(parent, rows):
-    X, y, X_calibration, y_calibration, _ = rows
-    subset = np.concatenate(
-        [np.flatnonzero(y_calibration != 2), np.flatnonzero(y_calibration == 2)[:1]]
-    )
-    message = (
-        r"^a class has fewer than two calibration rows: cross-validation is impossible, the parent stays"
-        r" uncalibrated$"
-    )
-    with pytest.warns(UserWarning, match=message):
-        best = BestCalibrator(parent).fit(
-            X, y, X_calibration=X_calibration[subset], y_calibration=y_calibration[subset]
-        )
-    assert best.chosen_ == "none" and best.describe()["calibration_nll"] is None
+    assert best.chosen_ == (default or "none") and best.evidence_ is None
+    assert best.describe()["calibration_nll"] is None
 
 
 def test_fewer_than_two_folds_are_refused(parent, rows):

@@ -468,23 +468,23 @@ SHAPES = [
 ]
 
 
-def test_images_for_a_forest_are_refused_before_it_is_fitted(kdg, tmp_path):
-    code, out, err = kdg("run", *SHAPES, "method=kdf")
-    assert (code, out) == (2, "")
-    assert (
-        err == "kdg: dataset=shapes has images, and parent=random_forest takes vectors; choose a"
-        " network: parent=cnn\n"
-    )
-    assert not list(tmp_path.rglob("*.kdg"))
-
-
-def test_vectors_are_refused_by_image_networks_before_the_fit(kdg, tmp_path):
-    code, out, err = kdg("run", *TINY[:2], "method=kdn", "parent=cnn", "n_jobs=1")
-    assert (code, out) == (2, "")
-    assert (
-        err == "kdg: dataset=spiral has vectors, and parent=cnn takes images; choose another:"
-        " parent=mlp\n"
-    )
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            [*SHAPES, "method=kdf"],
+            "dataset=shapes has images, and parent=random_forest takes vectors; choose a network:"
+            " parent=cnn",
+        ),
+        (
+            [*TINY[:2], "method=kdn", "parent=cnn", "n_jobs=1"],
+            "dataset=spiral has vectors, and parent=cnn takes images; choose another: parent=mlp",
+        ),
+    ],
+    ids=["images for a forest", "vectors for a network of images"],
+)
+def test_rows_of_another_shape_are_refused_before_the_fit(kdg, tmp_path, words, message):
+    assert kdg("run", *words) == (2, "", f"kdg: {message}\n")
     assert not list(tmp_path.rglob("*.kdg"))
 
 

@@ -99,21 +99,24 @@ def test_sizes_of_a_score_file(requested_sizes, expected):
     assert requested_sizes.of_scores("softmax", 178) == expected
 
 
-def test_score_file_without_calibration_rows_is_refused():
-    message = (
-        "softmax: n_calibration is 0, and without such rows a calibrator needs 2 rows of each class"
-    )
+@pytest.mark.parametrize(
+    ("compute", "message"),
+    [
+        (
+            lambda: sizes(n_test=100, n_calibration=0).of_scores("softmax", 178),
+            "softmax: n_calibration is 0, and without such rows a calibrator needs 2 rows of each class",
+        ),
+        (
+            lambda: sizes(n_test=0.3).of_simulation("spiral"),
+            "n_test is the share 0.3, but spiral is a simulation, which has no fixed number of rows;"
+            " give an integer",
+        ),
+    ],
+    ids=["scores without calibration rows", "a fraction of a simulation"],
+)
+def test_sizes_without_meaning_are_refused(compute, message):
     with pytest.raises(DataError, match=f"^{re.escape(message)}"):
-        sizes(n_test=100, n_calibration=0).of_scores("softmax", 178)
-
-
-def test_simulation_refuses_fractions():
-    message = (
-        "n_test is the share 0.3, but spiral is a simulation, which has no fixed number of rows;"
-        " give an integer"
-    )
-    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
-        sizes(n_test=0.3).of_simulation("spiral")
+        compute()
 
 
 @pytest.mark.parametrize(

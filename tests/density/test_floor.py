@@ -56,19 +56,16 @@ def test_blend_is_bayes_rule_with_floor_added_to_class_densities(log_f, offset, 
     assert blended.sum() == pytest.approx(1, abs=1e-12)
 
 
-@pytest.mark.parametrize("log_density", [-1e300, -1e6, -800.0, -math.inf])
-def test_blend_is_the_prior_far_below_the_floor(log_density):
+@pytest.mark.parametrize(
+    ("log_density", "is_below"),
+    [*((low, True) for low in (-1e300, -1e6, -800.0, -math.inf))]
+    + [(high, False) for high in (800.0, 1e6, 1e300)],
+)
+def test_blend_is_prior_below_the_floor_and_posterior_above(log_density, is_below):
     posterior, prior = np.array([[0.9, 0.1]]), np.array([0.3, 0.7])
-    assert np.array_equal(
-        blend_with_prior(posterior, prior, np.array([log_density]), -5.0)[0], prior
-    )
-
-
-@pytest.mark.parametrize("log_density", [800.0, 1e6, 1e300])
-def test_blend_is_the_posterior_far_above_the_floor(log_density):
-    posterior, prior = np.array([[0.9, 0.1]]), np.array([0.3, 0.7])
+    blend = blend_with_prior(posterior, prior, np.array([log_density]), -5.0)[0]
     np.testing.assert_allclose(
-        blend_with_prior(posterior, prior, np.array([log_density]), -5.0), posterior, rtol=1e-15
+        blend, prior if is_below else posterior[0], rtol=0 if is_below else 1e-15
     )
 
 

@@ -88,24 +88,14 @@ def test_legend_has_models_with_their_ece_and_the_interval(bins, texts_of) -> No
     assert any(text.startswith("bars: 95 % intervals") for text in texts)
 
 
+@pytest.mark.parametrize(
+    ("interval", "method"), [(wilson_interval, "wilson"), (clopper_pearson_interval, "exact")]
+)
 @pytest.mark.parametrize(("correct", "rows"), [(0, 1), (1, 1), (3, 10), (50, 50), (997, 1000)])
-def test_wilson_interval_agrees_with_scipy(correct: int, rows: int) -> None:
-    low, high = wilson_interval(np.array([correct / rows]), np.array([rows]))
-    expected = binomtest(correct, rows).proportion_ci(method="wilson")
-    assert (low[0], high[0]) == (
-        pytest.approx(expected.low, abs=1e-12),
-        pytest.approx(expected.high, abs=1e-12),
-    )
-
-
-@pytest.mark.parametrize(("correct", "rows"), [(0, 1), (1, 1), (3, 10), (50, 50), (997, 1000)])
-def test_clopper_pearson_interval_agrees_with_scipy(correct: int, rows: int) -> None:
-    low, high = clopper_pearson_interval(np.array([correct / rows]), np.array([rows]))
-    expected = binomtest(correct, rows).proportion_ci(method="exact")
-    assert (low[0], high[0]) == (
-        pytest.approx(expected.low, abs=1e-12),
-        pytest.approx(expected.high, abs=1e-12),
-    )
+def test_intervals_agree_with_scipy(interval, method: str, correct: int, rows: int) -> None:
+    low, high = interval(np.array([correct / rows]), np.array([rows]))
+    expected = binomtest(correct, rows).proportion_ci(method=method)
+    assert (low[0], high[0]) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
 def test_rounded_fractions_give_exact_intervals() -> None:

@@ -70,14 +70,9 @@ def test_ece_and_mce_agree_with_a_loop(n_classes: int, bins: int) -> None:
     assert mce(y, proba, bins=bins) == pytest.approx(max(g for _, g in gaps), abs=ROUNDING)
 
 
-def test_certain_correct_predictions_have_no_error() -> None:
-    y, proba = np.array([0, 1]), np.eye(2)
-    assert (ece(y, proba), mce(y, proba)) == (0, 0)
-
-
-def test_certain_incorrect_predictions_have_error_one() -> None:
-    y, proba = np.array([1, 0]), np.eye(2)
-    assert (ece(y, proba), mce(y, proba)) == (1, 1)
+@pytest.mark.parametrize(("y", "error"), [([0, 1], 0), ([1, 0], 1)])
+def test_error_of_certain_predictions_is_zero_or_one(y, error) -> None:
+    assert (ece(np.array(y), np.eye(2)), mce(np.array(y), np.eye(2))) == (error, error)
 
 
 def test_calibrated_constant_confidence_has_zero_ece() -> None:

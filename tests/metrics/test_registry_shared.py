@@ -49,34 +49,26 @@ def test_metrics_share_one_computation_with_equal_bits(computed_bandwidths) -> N
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "options"),
     [
-        {"X": X.copy()},
-        {"y": 1 - Y},
-        {"top_label": TopLabel(TOP.predicted, TOP.confidence[::-1], 2)},
-        {"top_label": TopLabel(1 - TOP.predicted, TOP.confidence)},
+        ({"X": X.copy()}, {}),
+        ({"y": 1 - Y}, {}),
+        ({"top_label": TopLabel(TOP.predicted, TOP.confidence[::-1], 2)}, {}),
+        ({"top_label": TopLabel(1 - TOP.predicted, TOP.confidence)}, {}),
+        ({}, {"bins": 10}),
+        ({}, {"scale": "none"}),
+        ({}, {"leave_one_out": True}),
+        ({}, {"bandwidth": 0.3}),
     ],
-    ids=["X", "y", "confidence", "predicted"],
+    ids=["X", "y", "confidence", "predicted", "bins", "scale", "leave_one_out", "bandwidth"],
 )
-def test_cache_distinguishes_rows_and_models(computed_bandwidths, change) -> None:
-    expected = score("lce", AVAILABLE_INPUTS | change)
-    with cache_scope():
-        score("lce", AVAILABLE_INPUTS)
-        computed_bandwidths.clear()
-        assert score("lce", AVAILABLE_INPUTS | change) == expected and len(computed_bandwidths) == 1
-
-
-@pytest.mark.parametrize(
-    "options", [{"bins": 10}, {"scale": "none"}, {"leave_one_out": True}, {"bandwidth": 0.3}]
-)
-def test_cache_distinguishes_options(computed_bandwidths, options) -> None:
-    expected = score("mlce", AVAILABLE_INPUTS, options)
+def test_cache_distinguishes_rows_models_and_options(computed_bandwidths, change, options) -> None:
+    expected = score("mlce", AVAILABLE_INPUTS | change, options)
     with cache_scope():
         score("mlce", AVAILABLE_INPUTS)
         computed_bandwidths.clear()
-        assert (
-            score("mlce", AVAILABLE_INPUTS, options) == expected and len(computed_bandwidths) == 1
-        )
+        assert score("mlce", AVAILABLE_INPUTS | change, options) == expected
+    assert len(computed_bandwidths) == 1
 
 
 def test_only_new_bandwidths_are_computed(computed_bandwidths) -> None:

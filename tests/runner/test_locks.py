@@ -120,16 +120,15 @@ def test_only_the_lock_of_an_ended_process_is_cleared(tmp_path):
         assert path.exists()
 
 
-def test_process_with_a_reused_id_is_not_the_owner(tmp_path):
+@pytest.mark.parametrize(
+    ("owner", "is_held"),
+    [({"start": "1"}, False), ({"host": "elsewhere", "pid": 2**22 + 1}, True)],
+    ids=["a process with a reused id", "another machine"],
+)
+def test_owner_is_identified_by_start_and_host(tmp_path, owner, is_held):
     path = tmp_path / "lock"
-    path.write_text(json.dumps({**process_identity(), "start": "1"}))
-    assert not is_locked(path)
-
-
-def test_the_lock_of_another_machine_is_respected(tmp_path):
-    path = tmp_path / "lock"
-    path.write_text(json.dumps({**process_identity(), "host": "elsewhere", "pid": 2**22 + 1}))
-    assert is_locked(path)
+    path.write_text(json.dumps({**process_identity(), **owner}))
+    assert is_locked(path) == is_held
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "full")])

@@ -108,14 +108,25 @@ def test_weights_are_drawn_with_the_variance_of_he():
     assert weight.std().item() == pytest.approx(np.sqrt(2 / (9 * 64)), rel=0.02)
 
 
-@pytest.mark.parametrize("depth", [1, 2, 7, 18, 52])
-def test_rejects_a_depth_that_is_not_6n_plus_2(depth):
-    with pytest.raises(ParameterError) as caught:
-        ResidualNetwork(depth=depth).fit(*make_stripes(8))
-    assert (
-        str(caught.value)
-        == f"depth must be 6n+2 for n from 1 (8, 14, 20, 32, 44, 56, 110), got {depth}"
-    )
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        *(
+            (
+                {"depth": depth},
+                f"depth must be 6n+2 for n from 1 (8, 14, 20, 32, 44, 56, 110), got {depth}",
+            )
+            for depth in (1, 2, 7, 18, 52)
+        ),
+        (
+            {"batch_size": 1},
+            "batch_size must be at least 2, since batches are normalised, got 1",
+        ),
+    ],
+)
+def test_rejects_invalid_parameters(options, message):
+    with pytest.raises(ParameterError, match=f"^{re.escape(message)}$"):
+        small(**options).fit(*make_stripes(8))
 
 
 @pytest.mark.parametrize(
@@ -134,12 +145,6 @@ def test_rejects_a_depth_that_is_not_6n_plus_2(depth):
 def test_rejects_rows_that_are_not_suitable_images(shape, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         small().fit(np.random.default_rng(0).normal(size=(10, *shape)), np.arange(10) % 2)
-
-
-def test_rejects_batches_of_one_row():
-    with pytest.raises(ParameterError) as caught:
-        small(batch_size=1).fit(*make_stripes(8))
-    assert str(caught.value) == "batch_size must be at least 2, since batches are normalised, got 1"
 
 
 def test_learns_stripes_with_text_labels():
