@@ -8,7 +8,7 @@ Run it after changing the store, the locks, the run directory or how jobs are st
 
 The same command is started, killed with SIGKILL at a random moment, and started again: now all of
 its processes at once, now only the first, which its workers have to notice; now side by side, now
-one after the other. The kills are spread over the whole sweep: each waits for a share of the runs
+one after the other. The kills are spread over the whole sweep: each waits for some of the runs
 to be done and then for a random while, so that they fall into the start, into runs and between
 them, on a fast machine as on a slow one. At the end every run must be there, with the same numbers
 and the same predictions to the last bit, no record that was there at a kill may have been written
@@ -29,73 +29,52 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 SWEEP = [
-    "dataset=spiral,wine",
-    "method=kdf,isotonic,sigmoid,gated_isotonic",
-    "parent.n_estimators=20",
-    "ood.n=50",
-    "ood.radii=[1,2,5]",
-    "metrics=default",
-    "figures=none",
+    *("dataset=spiral,wine", "method=kdf,isotonic,sigmoid,gated_isotonic"),
+    *("parent.n_estimators=20", "ood.n=50", "ood.radii=[1,2,5]", "metrics=default", "figures=none"),
 ]
+RUNS_OF_A_SEED = 8
 SAME = (
-    "dataset",
-    "parent",
-    "calibrator",
-    "gate",
-    "method",
-    "seed",
-    "config",
-    "metrics",
-    "ood_sets",
-    "learnt",
-    "files",
-    "warnings",
+    *("dataset", "parent", "calibrator", "gate", "method", "seed", "config", "metrics"),
+    *("ood_sets", "learnt", "files", "warnings"),
 )
 """Keys of a record that may not depend on what was killed."""
+LEFTOVERS = ("running.json", "error.txt", "*.lock", ".*.tmp")
 
 
 def main() -> int:
-    """Disturb, compare, print what was found."""
+    """Disturb, compare, and print the differences."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    launchers = ["basic", "processes", "processes"]
     parser.add_argument("--kills", type=int, default=100)
-    parser.add_argument(
-        "--seeds", type=int, default=25, help="8 runs for each of them (default: 25)"
-    )
-    parser.add_argument("--random", type=int, default=0, help="seed of when to kill whom")
-    parser.add_argument(
-        "--launchers",
-        nargs="+",
-        default=["basic", "processes", "processes"],
-        help="each kill hits a sweep through one of them (default: basic processes processes)",
-    )
+    parser.add_argument("--seeds", type=int, default=25, help="8 runs for each (default: 25)")
+    parser.add_argument("--random", type=int, default=0, help="seed of the moments of kills")
+    parser.add_argument("--launchers", nargs="+", default=launchers, help="drawn for each kill")
     args = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="kill_sweep_"))
-    sweep = [*SWEEP, f"seed=range(0,{args.seeds})"]
     whole, disturbed = folder / "whole", folder / "disturbed"
+    sweep, n_runs = [*SWEEP, f"seed=range(0,{args.seeds})"], RUNS_OF_A_SEED * args.seeds
     _finish(sweep, whole)
-    groups: list[int] = []
-    rng = random.Random(args.random)
-    kills, kept = _disturb(
-        sweep, disturbed, args.kills, 8 * args.seeds, rng, groups, args.launchers
-    )
+    kills, inodes, groups = _disturb(sweep, disturbed, n_runs, args)
     _finish(sweep, disturbed)
-    found = (
-        _differences(whole, disturbed, 8 * args.seeds) + _written_again(kept) + _still_there(groups)
-    )
+    problems = [
+        *_differences(whole, disturbed, n_runs),
+        *(f"{path} was written again" for path, n in inodes.items() if path.stat().st_ino != n),
+        *(f"processes of the sweep with the number {group} were left" for group in _alive(groups)),
+    ]
     print(
-        f"{kills} kills, {8 * args.seeds} runs: {len(found)} differences from an undisturbed sweep,"
-        f" {len(kept)} records seen at a kill"
+        f"{kills} kills, {n_runs} runs: {len(problems)} differences from an undisturbed sweep,"
+        f" {len(inodes)} records seen at a kill"
     )
-    for line in found:
-        print(f"  {line}")
-    if not found:
+    print("".join(f"  {line}\n" for line in problems), end="")
+    if not problems:
         shutil.rmtree(folder)
-    return 1 if found else 0
+    return int(bool(problems))
 
 
 def _start(sweep: list[str], out: Path, *more: str) -> subprocess.Popen[bytes]:
@@ -112,37 +91,35 @@ def _finish(sweep: list[str], out: Path) -> None:
 
 
 def _disturb(
-    sweep: list[str],
-    out: Path,
-    kills: int,
-    runs: int,
-    rng: random.Random,
-    groups: list[int],
-    launchers: list[str],
-) -> tuple[int, dict[Path, int]]:
-    """Start and kill; returns how often a running sweep was hit, and the inode of each record as it
-    was first seen at a kill.
-
-    The process group of each sweep is appended to ``groups``.
+    sweep: list[str], out: Path, n_runs: int, args: argparse.Namespace
+) -> tuple[int, dict[Path, int], list[int]]:
+    """Start and kill; return how often a running sweep was hit, the inode of each record as it was
+    first seen at a kill, and the process group of each sweep.
     """
-    kept: dict[Path, int] = {}
-    for kill in range(kills):
-        process = _start(sweep, out, f"hydra/launcher={rng.choice(launchers)}")
+    rng = random.Random(args.random)
+    inodes: dict[Path, int] = {}
+    groups: list[int] = []
+    for kill in range(args.kills):
+        process = _start(sweep, out, f"hydra/launcher={rng.choice(args.launchers)}")
         groups.append(process.pid)
-        _wait(process, out, int(runs * (kill + rng.random()) / kills), rng)
+        _wait(process, out, int(n_runs * (kill + rng.random()) / args.kills), rng)
         if process.poll() is not None:
-            return kill, kept
-        _kill(process, everyone=rng.random() < 0.7)
+            return kill, inodes, groups
+        if rng.random() < 0.7:
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()  # its workers end on their own, some when the next sweep has begun
+        process.wait()
         for record in _records(out):
-            kept.setdefault(record, record.stat().st_ino)
-        print(f"\r{kill + 1} kills, {len(kept)} runs done", end="", file=sys.stderr, flush=True)
+            inodes.setdefault(record, record.stat().st_ino)
+        print(f"\r{kill + 1} kills, {len(inodes)} runs done", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
-    return kills, kept
+    return args.kills, inodes, groups
 
 
 def _wait(process: subprocess.Popen[bytes], out: Path, done: int, rng: random.Random) -> None:
-    """Until ``done`` runs are done and a random while has passed; where they were done already, the
-    while covers the start.
+    """Wait until ``done`` runs are done and a random while has passed; where they were done before,
+    the while covers the start.
     """
     spare = 4.0 if len(_records(out)) >= done else 0.7
     while len(_records(out)) < done and process.poll() is None:
@@ -155,49 +132,33 @@ def _records(out: Path) -> list[Path]:
     return sorted(out.glob("*/*/*/result.json"))
 
 
-def _kill(process: subprocess.Popen[bytes], *, everyone: bool) -> None:
-    if everyone:
-        os.killpg(process.pid, signal.SIGKILL)
-    else:
-        process.kill()  # its workers end by themselves, some of them when the next sweep has begun
-    process.wait()
-
-
-def _differences(whole: Path, disturbed: Path, expected: int) -> list[str]:
-    names = sorted(path.relative_to(whole) for path in whole.glob("*/*/*/result.json"))
-    found = (
-        []
-        if len(names) == expected
-        else [f"{len(names)} of {expected} runs are done in the undisturbed sweep"]
-    )
+def _differences(whole: Path, disturbed: Path, expected: int) -> Iterator[str]:
+    names = [path.relative_to(whole) for path in _records(whole)]
+    if len(names) != expected:
+        yield f"{len(names)} of {expected} runs are done in the undisturbed sweep"
     for name in names:
         if not (disturbed / name).exists():
-            found.append(f"{name} is missing")
+            yield f"{name} is missing"
             continue
         a, b = (json.loads((folder / name).read_text()) for folder in (whole, disturbed))
-        found += [f"{name}: {key} differs" for key in SAME if a[key] != b[key]]
-        predictions = [
+        yield from (f"{name}: {key} differs" for key in SAME if a[key] != b[key])
+        first, second = (
             (folder / name).with_name("predictions.parquet").read_bytes()
             for folder in (whole, disturbed)
-        ]
-        found += [f"{name}: the predictions differ"] if predictions[0] != predictions[1] else []
+        )
+        if first != second:
+            yield f"{name}: the predictions differ"
     time.sleep(1)  # for a worker that was left behind
-    left = [
-        path
-        for pattern in ("running.json", "error.txt", "*.lock", ".*.tmp")
-        for path in disturbed.rglob(pattern)
-    ]
-    return found + [f"{path.relative_to(disturbed)} was left" for path in left]
+    for path in (path for pattern in LEFTOVERS for path in disturbed.rglob(pattern)):
+        yield f"{path.relative_to(disturbed)} was left"
 
 
-def _still_there(groups: list[int], seconds: float = 20) -> list[str]:
-    """Return a line for each process group of a killed sweep that does not become empty."""
+def _alive(groups: list[int], seconds: float = 20) -> list[int]:
+    """Return the process groups of killed sweeps that do not become empty."""
     deadline = time.monotonic() + seconds
-    while (
-        left := [group for group in groups if _has_processes(group)]
-    ) and time.monotonic() < deadline:
+    while (left := list(filter(_has_processes, groups))) and time.monotonic() < deadline:
         time.sleep(0.2)
-    return [f"processes of the sweep with the number {group} were left" for group in left]
+    return left
 
 
 def _has_processes(group: int) -> bool:
@@ -206,12 +167,6 @@ def _has_processes(group: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-def _written_again(kept: dict[Path, int]) -> list[str]:
-    return [
-        f"{path} was written again" for path, inode in kept.items() if path.stat().st_ino != inode
-    ]
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""Pages made of what stands elsewhere in the checkout: what the papers' folders have, their
-pictures, and the texts of the root, which mkdocs.yml has in its navigation.
+"""Pages made of other files of the checkout: texts and pictures of the papers' folders, and the
+texts of the root, which mkdocs.yml has in its navigation.
 """
 
 from __future__ import annotations
@@ -25,29 +25,24 @@ leaves it out, which every reader loads.
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 ALONE = "results/alone"
 """Folder of pages that are complete files, to be sent to others."""
-FOUND = re.compile(r"^<!-- found -->$", re.MULTILINE)
+LIST_OF_RESULTS = re.compile(r"^<!-- found -->$", re.MULTILINE)
 SECTION = re.compile(r"^<!-- README: (.+) -->$", re.MULTILINE)
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    """Add them, and where they stand in the navigation."""
+    """Add the pages, and put those of results into the navigation."""
     experiments = ROOT / "experiments"
     readmes = sorted(experiments.rglob("README.md"))
     for path in [*readmes, *(ROOT / name for name in TEXTS)]:
         add(files, config, path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
     for table in sorted(experiments.glob("*/figures.csv")):
-        add(
-            files,
-            config,
-            table.relative_to(ROOT).with_suffix(".md").as_posix(),
-            figures_page(table),
-        )
+        uri = table.relative_to(ROOT).with_suffix(".md").as_posix()
+        add(files, config, uri, figures_page(table))
     for path in sorted(path for path in experiments.rglob("*") if path.suffix in PICTURES):
         uri = path.relative_to(ROOT).as_posix()
         files.append(File.generated(config, uri, abs_src_path=str(path)))
-    for path in sorted(
-        (ROOT / "docs" / "results").glob("*.html")
-    ):  # page.md becomes a page.html of its own
+    # page.md becomes another page.html.
+    for path in sorted((ROOT / "docs" / "results").glob("*.html")):
         files.append(File.generated(config, f"{ALONE}/{path.name}", abs_src_path=str(path)))
     in_navigation(config, "Results", results(experiments, files))
     return files
@@ -66,7 +61,7 @@ def on_page_markdown(markdown: str, *, page: Any, files: Files, **_: Any) -> str
     if page.file.generated_by is not None:
         return relinked(markdown, posixpath.dirname(uri), uri, files)
     markdown = relinked(markdown, posixpath.join("docs", posixpath.dirname(uri)), uri, files)
-    markdown = FOUND.sub(lambda _: found_in_results(files), markdown)
+    markdown = LIST_OF_RESULTS.sub(lambda _: list_of_results(files), markdown)
     return SECTION.sub(lambda match: relinked(section(match[1]), "", uri, files), markdown)
 
 
@@ -81,7 +76,7 @@ def in_navigation(config: MkDocsConfig, part: str, pages: list[Any]) -> None:
 
 
 def results(experiments: Path, files: Files) -> list[Any]:
-    """The navigation below Results: pages of docs/results, then a part for each folder of
+    """Return the navigation below Results: pages of docs/results, then a part for each folder of
     experiments.
     """
     own = [
@@ -102,8 +97,8 @@ def results(experiments: Path, files: Files) -> list[Any]:
     return parts
 
 
-def found_in_results(files: Files) -> str:
-    """A line for each page beside docs/results/index.md, and then for each file."""
+def list_of_results(files: Files) -> str:
+    """Return a line for each page beside docs/results/index.md, and then for each file."""
     lines = []
     pages = [file for file in files if file.src_uri.startswith("results/")]
     for file in sorted(pages, key=lambda file: (not file.is_documentation_page(), file.src_uri)):
@@ -119,8 +114,8 @@ def found_in_results(files: Files) -> str:
 
 
 def figures_page(table: Path) -> str:
-    """A paper's figures as its figures.csv lists them: each drawn, with its caption and command, or
-    what is missing for it.
+    """Return the page of a paper's figures, as its figures.csv lists them: each with its caption and
+    command, or with what is missing for it.
     """
     paper = table.parent.name
     lines = [f"# Figures of {paper}", ""]
@@ -140,7 +135,7 @@ def figures_page(table: Path) -> str:
 
 
 def section(title: str) -> str:
-    """The text of the README below one of its headings."""
+    """Return the text of the README below one of its headings."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     match = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
     if match is None:
@@ -149,8 +144,8 @@ def section(title: str) -> str:
 
 
 def relinked(text: str, folder: str, uri: str, files: Files) -> str:
-    """Text that stood in the folder ``folder`` of the checkout, with links as the page ``uri`` has
-    them; code is left alone.
+    """Return a text of the folder ``folder`` of the checkout with the links of the page ``uri``;
+    code is left alone.
     """
 
     def link(match: re.Match[str]) -> str:
@@ -183,8 +178,8 @@ def relinked(text: str, folder: str, uri: str, files: Files) -> str:
 
 
 def made_of(place: str) -> str:
-    """The page that a hook makes of a place in the checkout, so that a link leads somewhere for
-    those who read it on a code host, where no page is made.
+    """Return the page that a hook makes of a path of the checkout, so that links work there and on a
+    code host, where no page is made.
 
     >>> made_of("kdgraph/calibration/local/__init__.py"), made_of("experiments/p1/figures.csv")
     ('reference/calibration.local.md', 'experiments/p1/figures.md')

@@ -164,8 +164,7 @@ def group_page(group: str, catalogue: Catalogue, anchors: Mapping[str, str]) -> 
         if bases:
             lines += ["## Files that options build on {#bases}", ""]
             lines += [
-                "No option is one of these alone; their keys are keys of what builds on",
-                "them.",
+                "No option is one of these alone; their keys are keys of what builds on them."
             ]
             lines += [""]
         for path in bases:
@@ -182,16 +181,13 @@ def group_page(group: str, catalogue: Catalogue, anchors: Mapping[str, str]) -> 
 
 def contents(group: str, options: Mapping[str, Path], catalogue: Catalogue) -> list[str]:
     """Return a table of a group's options, by kind where they have one: name and sentence."""
+    kind_of = {
+        "dataset": catalogue.kind,
+        "calibrator": lambda name: catalogue.task("calibrator", name),
+    }.get(group, lambda name: "")
     kinds: dict[str, list[str]] = {}
     for name in options:
-        kind = (
-            catalogue.kind(name)
-            if group == "dataset"
-            else catalogue.task(group, name)
-            if group == "calibrator"
-            else ""
-        )
-        kinds.setdefault(kind, []).append(name)
+        kinds.setdefault(kind_of(name), []).append(name)
     lines = []
     order = [*KINDS.values(), *TASKS, ""]
     for kind, names in sorted(kinds.items(), key=lambda item: order.index(item[0])):
@@ -316,20 +312,15 @@ def choices(group: str, path: Path) -> Iterator[str]:
                 yield with_explanation(f"`{where}={option}`", str(option))
         elif entry != "_self_":
             source, _, package = str(entry).partition("@")
-            there, _, name = (
-                source.lstrip("/").partition("/") if source[0] == "/" else (group, "", source)
-            )
+            base, name = source[1:].split("/", 1) if source[0] == "/" else (group, source)
             node = "" if package in ("", "_here_", "_global_") else f" as `{package}`"
-            page = "" if there == group else f"{there}.md"
-            if there in LISTED and there == group:
-                yield from choices(group, CONF / there / f"{name}.yaml")
-                continue
-            linked = "/" not in name and there not in LISTED
-            yield (
-                f"[`{name}`]({page}#{name}){node}"
-                if linked
-                else f"<code>{there}={name}</code>{node}"
-            )
+            page = "" if base == group else f"{base}.md"
+            if base in LISTED and base == group:
+                yield from choices(group, CONF / base / f"{name}.yaml")
+            elif "/" in name or base in LISTED:
+                yield f"<code>{base}={name}</code>{node}"
+            else:
+                yield f"[`{name}`]({page}#{name}){node}"
 
 
 def settings(group: str, path: Path) -> list[str]:

@@ -213,25 +213,13 @@ def sections(presets: list[str], front: Mapping[str, Any]) -> list[str]:
     for preset in presets:
         parts, settings = method(preset)
         regression = parts.pop("regression", None) is not None
-        run = runs.get(
-            preset, runs.get("all", "dataset=heteroscedastic" if regression else "dataset=spiral")
-        )
-        lines += [
-            f"### `{preset}` {{#{preset}}}",
-            "",
-            f"{first_comment(CONF / 'method' / f'{preset}.yaml')}.",
-            "",
-            *picture(preset, front),
-        ]
-        lines += [f"    kdg run {run} method={preset}", ""]
-        set_here = "".join(f", with `{key}={value}`" for key, value in settings.items())
-        lines += [
-            "Parts: "
-            + ", ".join(part(group, name, preset) for group, name in parts.items())
-            + f"{set_here}.",
-            "",
-            *cost(preset),
-        ]
+        dataset = "heteroscedastic" if regression else "spiral"
+        run = runs.get(preset, runs.get("all", f"dataset={dataset}"))
+        summary = first_comment(CONF / "method" / f"{preset}.yaml")
+        listed = ", ".join(part(group, name, preset) for group, name in parts.items())
+        listed += "".join(f", with `{key}={value}`" for key, value in settings.items())
+        lines += [f"### `{preset}` {{#{preset}}}", "", f"{summary}.", "", *picture(preset, front)]
+        lines += [f"    kdg run {run} method={preset}", "", f"Parts: {listed}.", "", *cost(preset)]
         for group, name in own(parts).items():
             lines += parameters(group, name, shown, preset)
     return lines
@@ -262,7 +250,7 @@ def default_parent(preset: str) -> str:
 
 
 def method(preset: str) -> tuple[dict[str, str], dict[str, str]]:
-    """Parts of a preset by group, and what else it sets."""
+    """Return the parts of a preset by group, and the other values that it sets."""
     path = CONF / "method" / f"{preset}.yaml"
     if not is_option(path):
         raise PluginError(f"there is no method '{preset}' in conf/method")
@@ -279,9 +267,7 @@ def method(preset: str) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def own(parts: dict[str, str]) -> dict[str, str]:
-    """The parts that make the method what it is: what stands after the parent, or else the
-    parent.
-    """
+    """Return the parts after the parent, which make the method, or else the parent."""
     after = {group: name for group, name in parts.items() if group != "parent" and name != "none"}
     parent = parts["parent"]
     if parent.startswith(f"{NETWORK}_"):
@@ -292,9 +278,7 @@ def own(parts: dict[str, str]) -> dict[str, str]:
 def parameters(
     group: str, name: str, shown: dict[str, tuple[str, Component]], preset: str
 ) -> list[str]:
-    """A table of a component's keys, or of those that differ from one of the same class that was
-    shown before.
-    """
+    """Return a table of a component's keys, or of those that differ from an earlier one of its class."""
     component = read_component(CONF / group / f"{name}.yaml", [CONF])
     if not component.target:
         return []
@@ -306,21 +290,14 @@ def parameters(
         if component.target.startswith("kdgraph.")
         else f"`{component.target}`"
     )
-    before = shown.get(component.target)
+    title = f"Parameters of {label}, which is {target}:"
+    keys = {name: key for name, key in component.keys.items() if not name.endswith("_target_")}
+    if before := shown.get(component.target):
+        title = f"As {before[0]}, but of {label}:"
+        keys = {name: key for name, key in keys.items() if before[1].keys.get(name) != key}
+        if not keys:
+            return []
     shown.setdefault(component.target, (label, component))
-    keys = (
-        component.keys
-        if before is None
-        else {name: key for name, key in component.keys.items() if before[1].keys.get(name) != key}
-    )
-    keys = {name: key for name, key in keys.items() if not name.endswith("_target_")}
-    if before is not None and not keys:
-        return []
-    title = (
-        f"Parameters of {label}, which is {target}:"
-        if before is None
-        else f"As {before[0]}, but of {label}:"
-    )
     head = ["", "| key | default | is | meaning |", "|---|---|---|---|"]
     return [title, *head, *(row(name, key, component) for name, key in keys.items()), ""]
 
@@ -344,10 +321,10 @@ def values_of(factory: Any, key: str) -> str:
 
 
 def cell(text: str) -> str:
-    """Text that stands in a table."""
+    """Return a text for the cell of a table."""
     return re.sub(r"(?<!`)<(\w)", r"&lt;\1", text).replace("|", "\\|").replace("$", "&#36;")
 
 
 def code(text: str) -> str:
-    """A value in a table, which may be nothing."""
+    """Return a value for the cell of a table, "" for none."""
     return f"`{text}`".replace("|", "\\|") if text else ""

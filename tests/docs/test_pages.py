@@ -285,7 +285,7 @@ def test_results_of_the_checkout_are_listed(hooks):
     files = Files(
         [File.generated(config, f"results/{name}", content=text) for name, text in contents.items()]
     )
-    assert hooks["checkout"].found_in_results(files).splitlines() == [
+    assert hooks["checkout"].list_of_results(files).splitlines() == [
         "- [Every number](page.md)",
         "- [page.html](alone/page.html), the same by itself",
         "- [cells.csv](cells.csv)",
