@@ -24,7 +24,9 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import griffe
 
 ROOT = Path(__file__).resolve().parents[1]
 MOST_LINES = 700
@@ -86,28 +88,29 @@ class Definition(NamedTuple):
 def main() -> int:
     """Print what is missing; 1 if anything is."""
     package = ROOT / "kdgraph"
-    found = [
+    lines = [
         problem
         for path in sorted(package.rglob("*.py"))
         for problem in problems(path, path.relative_to(package).as_posix())
     ]
-    found += [
+    lines += [
         problem
         for path in sorted((ROOT / "experiments").rglob("*.py"))
         for problem in language_problems(path, path.relative_to(ROOT).as_posix())
     ]
-    found += [
+    lines += [
         f"{name}: is listed as having nothing to cite, and is not there"
         for name in sorted(PLUMBING)
         if not (package / name).is_file()
     ]
-    found += [
+    described = modules(package)
+    lines += [
         f"kdgraph/{name.replace(' ', ': ')}: is exported, and no docstring has an example"
-        for name in sorted(without_example(package))
+        for name in sorted(without_example(described))
     ]
-    found += list(without_docstring(package))
-    print("\n".join(found), end="\n" if found else "")
-    return int(bool(found))
+    lines += without_docstring(described)
+    print("\n".join(lines), end="\n" if lines else "")
+    return int(bool(lines))
 
 
 def problems(path: Path, name: str) -> Iterator[str]:
@@ -150,88 +153,51 @@ def language_problems(path: Path, name: str) -> Iterator[str]:
                 yield f"{name}:{getattr(node, 'lineno', 0)}: the name {word!r}"
 
 
-def without_docstring(package: Path) -> Iterator[str]:
+def modules(folder: Path) -> list[Any]:
+    """Return a package and all modules in it, as griffe reads them."""
+    package = griffe.load(folder, search_paths=[folder.parent], resolve_aliases=True)
+    queue = [package]
+    for module in queue:  # which grows
+        queue += [each for each in module.modules.values() if not each.is_alias]
+    return sorted(queue, key=lambda each: each.path)
+
+
+def without_docstring(package: list[Any]) -> Iterator[str]:
     """Yield a line for each public method that neither its class nor a base describes.
 
-    Bases are classes of the package, by their names: help() shows the docstring of an overridden
-    method.
+    help() shows the docstring of a base for an overridden method.
     """
-    classes: dict[str, list[tuple[str, ast.ClassDef]]] = {}
-    for path in sorted(package.rglob("*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef):
-                name = path.relative_to(package).as_posix()
-                classes.setdefault(node.name, []).append((name, node))
-
-    def describes(cls: ast.ClassDef, method: str) -> bool:
-        if any(each.name == method and ast.get_docstring(each) for each in _methods(cls)):
-            return True
-        bases = [ast.unparse(base).split("[")[0].split(".")[-1] for base in cls.bases]
-        return any(
-            describes(base, method)
-            for name in bases
-            if name != cls.name
-            for _, base in classes.get(name, [])
-        )
-
-    for name, cls in (each for same in classes.values() for each in same):
-        for method in _methods(cls):
-            is_public = not (cls.name.startswith("_") or method.name.startswith("_"))
-            decorators = {ast.unparse(each).split(".")[-1] for each in method.decorator_list}
-            has_body = not decorators & {"overload", "setter"}
-            if is_public and has_body and not describes(cls, method.name):
-                yield f"kdgraph/{name}:{method.lineno}: {cls.name}.{method.name}: no docstring"
+    for cls in (cls for module in package for cls in module.classes.values() if not cls.is_alias):
+        for name, method in cls.members.items():
+            is_method = method.is_function or "property" in method.labels
+            if not is_method or cls.name.startswith("_") or name.startswith("_"):
+                continue
+            if not any(name in each.members and each[name].docstring for each in (cls, *cls.mro())):
+                at = f"kdgraph/{relative(cls)}:{method.lineno}"
+                yield f"{at}: {cls.name}.{name}: no docstring"
 
 
-def _methods(cls: ast.ClassDef) -> list[ast.FunctionDef]:
-    """Return the methods that the body of a class defines."""
-    return [node for node in cls.body if isinstance(node, ast.FunctionDef)]
+def without_example(package: list[Any]) -> set[str]:
+    """Return the exported classes and functions without an example, each as "path name".
 
-
-def without_example(package: Path) -> set[str]:
-    """Return exported classes and functions without an example, each as "path name".
-
-    Parameters
-    ----------
-    package : Path
-        Folder of a package, whose subpackages are searched too. A name is looked for where it is
-        imported from, which may be another package.
+    The example of a class may be that of a method.
     """
     lacking = set()
-    for init in sorted(package.rglob("__init__.py")):
-        tree = ast.parse(init.read_text(encoding="utf-8"))
-        exported = next(
-            (
-                ast.literal_eval(node.value)
-                for node in tree.body
-                if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
-            ),
-            (),
-        )
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and node.module is not None:
-                names = {each.name for each in node.names if each.name in exported}
-                path = package.parent.joinpath(*node.module.split(".")).with_suffix(".py")
-                if names and path.is_file():  # a package lists its names itself
-                    module = path.relative_to(package).as_posix()
-                    lacking |= {f"{module} {name}" for name in _without_example(path, names)}
+    for module in package:
+        for name in map(str, module.exports or ()):
+            member = module[name]
+            target = member[name] if member.is_module else member
+            documented = [target, *(target.members.values() if target.is_class else ())]
+            if (target.is_class or target.is_function) and not any(
+                each.docstring and ">>> " in each.docstring.value for each in documented
+            ):
+                lacking.add(f"{relative(target)} {name}")
     return lacking
 
 
-def _without_example(path: Path, names: set[str]) -> Iterator[str]:
-    """Yield those of the names that a module defines without an example.
-
-    Of a function with overloads, the last definition counts.
-    """
-    has_example: dict[str, bool] = {}
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name in names:
-            methods = node.body if isinstance(node, ast.ClassDef) else []
-            documented = [node, *(each for each in methods if isinstance(each, ast.FunctionDef))]
-            has_example[node.name] = any(
-                ">>> " in (ast.get_docstring(each) or "") for each in documented
-            )
-    yield from (name for name, has in has_example.items() if not has)
+def relative(definition: Any) -> str:
+    """Return the path of a module, or of the module of a definition, within the package."""
+    return definition.filepath.relative_to(definition.package.filepath.parent).as_posix()
 
 
 def definitions(module: ast.Module) -> Iterator[Definition]:

@@ -109,7 +109,7 @@ def test_workflow_is_valid_and_names_what_exists(path):
             assert len({"uses", "run"} & set(step)) == 1
             if "uses" in step:
                 assert re.fullmatch(r"[\w-]+/[\w-]+@(v\d+|release/v\d+)", step["uses"])
-            # A value that a stranger chooses must not become a part of a command.
+            # A value from outside must not become a part of a command.
             assert "${{" not in step.get("run", "")
         for line in commands_of(job):
             for name in re.findall(r"\bscripts/\w+\.py", line):
