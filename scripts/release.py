@@ -2,8 +2,8 @@
 
 ::
 
-    python scripts/release.py check v0.1.0
-    python scripts/release.py docs versions
+    .venv/bin/python scripts/release.py check v0.1.0
+    .venv/bin/python scripts/release.py docs versions
 
 ``check`` compares a tag with the version in ``kdgraph/__init__.py``, in CITATION.cff and in
 CHANGELOG.md, and ends with exit code 1 where they differ. ``docs`` builds the site into
