@@ -118,7 +118,7 @@ def test_numbers_beyond_float32_are_refused_by_the_model(model):
 
 @pytest.mark.parametrize("value", [1e39, 1e300])
 def test_scaled_columns_of_any_size_are_fitted(value):
-    """The way out of the message, as it is."""
+    """Return the remedy of the message."""
     scaled = make_pipeline(MaxAbsScaler(), RandomForestClassifier(5, random_state=0))
     proba = DensityGate(scaled, random_state=0).fit(beyond(value), Y).predict_proba(beyond(value))
     assert np.isfinite(proba).all()

@@ -162,7 +162,7 @@ def test_scripts_of_the_page_print_what_the_page_shows(page, tmp_path, monkeypat
 def check_table(quoted: str, printed: str) -> None:
     """Compare a quoted table with the printed one, but for its last columns, which are times.
 
-    Trees of another version of a library may differ in a few rows: numbers may by .01, and shares
+    Trees of another version of a library may differ in a few rows: numbers may by .01, and fractions
     of resamples by 10 %.
     """
     lines = printed[printed.index(quoted.splitlines()[0]) :].splitlines()

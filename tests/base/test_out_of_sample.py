@@ -179,7 +179,7 @@ def test_calibration_rows_are_refused_with_out_of_bag_rows(calibration):
 def test_maps_are_fitted_to_out_of_bag_scores():
     fitted = forest(oob_score=True).fit(X, Y)
     model = ScoreMap(forest(), method="isotonic", calibration="oob").fit(X, Y)
-    given = ScoreMap(FrozenEstimator(fitted), method="isotonic", calibration="oob").fit(X, Y)
+    calibrator = ScoreMap(FrozenEstimator(fitted), method="isotonic", calibration="oob").fit(X, Y)
     from sklearn.isotonic import IsotonicRegression
 
     expected = IsotonicRegression(out_of_bounds="clip", y_min=0, y_max=1).fit(
@@ -187,7 +187,7 @@ def test_maps_are_fitted_to_out_of_bag_scores():
     )
     proba = expected.predict(fitted.predict_proba(TEST)[:, 1])
     np.testing.assert_allclose(model.predict_proba(TEST)[:, 1], proba, rtol=1e-12)
-    np.testing.assert_array_equal(model.predict_proba(TEST), given.predict_proba(TEST))
+    np.testing.assert_array_equal(model.predict_proba(TEST), calibrator.predict_proba(TEST))
 
 
 @pytest.mark.parametrize("cv", [3, KFold(4), "pairs"])

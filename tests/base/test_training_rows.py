@@ -341,7 +341,7 @@ def test_out_of_bag_behind_other_rows_is_refused_with_a_way_out(forest, evidence
         ScoreMap(parent, calibration="oob").fit(X, Y)
     assert str(caught.value).startswith(OUT_OF_BAG.format(type(forest).__name__))
     assert str(caught.value).endswith("; pass those, or use calibration='cross_fit'")
-    ScoreMap(parent, calibration="cross_fit", cv=2).fit(X, Y)  # the way out works
+    ScoreMap(parent, calibration="cross_fit", cv=2).fit(X, Y)  # the remedy works
 
 
 def test_rows_after_a_sampler_are_refused_out_of_bag():

@@ -173,11 +173,13 @@ def test_weights_count_rows():
 def test_order_of_rows_is_irrelevant():
     proba, y = draw_scores(300, 6)
     order = np.random.default_rng(0).permutation(300)
-    one, other = (
+    ordered, shuffled = (
         fit(MatrixScaling(None), proba[rows], y[rows]).predict_proba(proba)
         for rows in (slice(None), order)
     )
-    np.testing.assert_allclose(one, other, atol=1e-8)  # tolerance of the gradient times n / K
+    np.testing.assert_allclose(
+        ordered, shuffled, atol=1e-8
+    )  # tolerance of the gradient times n / K
 
 
 def test_large_penalties_leave_temperature_scaling():

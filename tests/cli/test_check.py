@@ -107,8 +107,8 @@ def test_the_numbers_of_the_model_are_those_of_all_rows(checked):
         *("the model as it is", "temperature", "sigmoid", "isotonic", "group_temperature"),
         *("gated_temperature", "gated_sigmoid", "gated_isotonic", "kdf"),
     ]
-    shares = [int(cells[3].rstrip("%")) for cells in table.values()]
-    assert sum(shares) == pytest.approx(100, abs=len(shares) / 2)
+    percents = [int(cells[3].rstrip("%")) for cells in table.values()]
+    assert sum(percents) == pytest.approx(100, abs=len(percents) / 2)
 
 
 @pytest.mark.slow

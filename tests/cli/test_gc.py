@@ -1,4 +1,4 @@
-"""``kdg gc``: what no finished run refers to goes, what a run at work holds stays."""
+"""``kdg gc``: entries without a finished run are removed, those of a running one are kept."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def until_done(kdg, *arguments: str) -> list[str]:
         if code == 0:
             return advice
         assert code == 2 and len(err.splitlines()) == 1, err
-        assert err not in seen, f"the way out leads back: {err}"
+        assert err not in seen, f"the remedy leads back: {err}"
         seen.add(err)
         way_out = pasted(err)
         assert way_out, err

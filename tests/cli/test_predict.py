@@ -372,7 +372,7 @@ def another_user(tmp_path, monkeypatch) -> Path:
 def test_a_run_of_another_user_is_read_only_if_it_is_trusted(
     kdg, runs, table, another_user, monkeypatch
 ):
-    """Each way out that the line names is taken."""
+    """Each remedy that the line names works."""
     own = Path(os.environ["XDG_CONFIG_HOME"]) / "kdgraph" / "model.key"
     shutil.copytree(runs["kdf"].run_dir, "copied")
     arguments = ["--run", "copied", "--input", table, "--output", "new.csv"]
@@ -528,7 +528,7 @@ def test_force_makes_a_damaged_model_again(kdg, tmp_path, capsys):
     assert main(["run", *words, "force=true"]) == 0 and kdg(*arguments)[0] == 0
 
 
-def test_the_help_states_what_is_promised(kdg):
+def test_help_states_what_is_guaranteed(kdg):
     code, out, _ = kdg("--help")
     text = " ".join(out.split())
     assert code == 0

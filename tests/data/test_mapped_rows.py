@@ -74,8 +74,8 @@ def test_blocks_cover_all_rows_once_and_lose_nothing(X):
 @given(st.lists(st.integers(0, 102), max_size=150))
 def test_rows_are_taken_in_any_order(index):
     X = np.arange(309.0).reshape(103, 3)
-    taken = select_mapped_rows(mapped(X), np.array(index, dtype=int))
-    np.testing.assert_array_equal(taken, X[np.array(index, dtype=int)])
+    selected = select_mapped_rows(mapped(X), np.array(index, dtype=int))
+    np.testing.assert_array_equal(selected, X[np.array(index, dtype=int)])
 
 
 @pytest.mark.usefixtures("small_limits")

@@ -103,12 +103,12 @@ ALPHAS = [0.005, 0.05, 0.3]
 def test_expected_fraction_below_conformal_floor_is_at_most_alpha(m, alpha, shape):
     rng = np.random.default_rng([m, ALPHAS.index(alpha)])
     draws = rng.random((2000, m))
-    quantile, share = (
+    quantile, fraction = (
         (lambda u: u, lambda x: np.clip(x, 0, 1))
         if shape == "uniform"
         else (np.log, lambda x: np.exp(np.minimum(x, 0)))
     )
-    below = np.array([share(conformal_log_floor(quantile(row), alpha)) for row in draws])
+    below = np.array([fraction(conformal_log_floor(quantile(row), alpha)) for row in draws])
     error = (
         4 * below.std() / math.sqrt(len(below))
     )  # four standard errors of 2,000 repetitions: one case in 16,000 would fail by chance
@@ -192,8 +192,8 @@ def test_mean_shift_is_close_to_the_bound_with_few_held_out_rows(m, tail):
     rng = np.random.default_rng(m)
     draw = rng.standard_normal if tail == "normal" else lambda size: -rng.standard_exponential(size)
     # new rows at 4,000 quantiles: 40 in the lowest hundredth, without randomness
-    held_out, share = draw((1000, m)), (np.arange(4000) + 0.5) / 4000
-    new = norm.ppf(share) if tail == "normal" else np.log(share)
+    held_out, fraction = draw((1000, m)), (np.arange(4000) + 0.5) / 4000
+    new = norm.ppf(fraction) if tail == "normal" else np.log(fraction)
     cost = [
         float(
             np.mean(

@@ -68,8 +68,8 @@ def test_few_in_distribution_rows_score_above_zero(spirals):
     kdf = KernelDensityForest(
         RandomForestClassifier(20, random_state=0), alpha=0.1, random_state=0
     ).fit(X[:1000], y[:1000])
-    share = np.mean(kdf.ood_score(X[1000:]) > 0)
-    assert 0.04 < share < 0.16  # 0.1, within three standard errors of the floor's 300 rows
+    fraction = np.mean(kdf.ood_score(X[1000:]) > 0)
+    assert 0.04 < fraction < 0.16  # 0.1, within three standard errors of the floor's 300 rows
 
 
 def test_score_of_zero_density_is_infinite_at_any_floor():

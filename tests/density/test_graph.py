@@ -48,11 +48,12 @@ def test_masses_are_similarity_weighted_sums_over_rows(problem, problem_location
 
 def test_nearest_polytope_has_most_common_leaves(problem, problem_locations, graph):
     train, test = problem_locations
-    share = dense_similarity(test.codes, populated_codes(graph))
+    similarity = dense_similarity(test.codes, populated_codes(graph))
     query_result = graph.query(test, np.empty(0))
-    assert np.array_equal(query_result.polytope, share.argmax(axis=1))
+    assert np.array_equal(query_result.polytope, similarity.argmax(axis=1))
     assert np.array_equal(
-        query_result.log_density, graph.gaussians.log_density(test.points, share.argmax(axis=1))
+        query_result.log_density,
+        graph.gaussians.log_density(test.points, similarity.argmax(axis=1)),
     )
     assert np.array_equal(
         graph.log_density(problem.held_out.X),

@@ -194,7 +194,7 @@ def test_densities_of_left_out_rows_are_lower_than_in_sample(distance):
 )
 @pytest.mark.parametrize("kind", ["normal", "sparse"])
 def test_share_of_new_rows_below_the_floor_is_within_its_bound(n, n_repeats, kind):
-    shares, alpha = [], 0.02
+    rejected, alpha = [], 0.02
     for repeat in range(n_repeats):
         rng = np.random.default_rng([n, repeat])
 
@@ -206,11 +206,11 @@ def test_share_of_new_rows_below_the_floor_is_within_its_bound(n, n_repeats, kin
         rows, new = draw(n), draw(500)
         y = (rows[:, 0] + 0.5 * rng.normal(size=n) > 0.3).astype(int)
         model = DensityGate(forest(n_estimators=8), alpha=alpha, calibration="oob").fit(rows, y)
-        shares.append(float((model.ood_score(new) > 0).mean()))
+        rejected.append(float((model.ood_score(new) > 0).mean()))
     bound = max(alpha, 1 / (n + 1))
-    error = np.std(shares) / np.sqrt(n_repeats)
+    error = np.std(rejected) / np.sqrt(n_repeats)
     # The bound holds in expectation: three standard errors of the mean over repeats.
-    assert np.mean(shares) < bound + 3 * error
+    assert np.mean(rejected) < bound + 3 * error
 
 
 def test_automatic_calibration_follows_the_parent_and_the_rows():

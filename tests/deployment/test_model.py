@@ -101,7 +101,7 @@ def test_far_rows_have_the_prior(model, table):
     far = table[:5].assign(age=1e6)
     assert (model.ood_score(far) > 0).all()
     prior = np.bincount((make_table()["rich"] == "yes").astype(int)) / 300
-    # The gate falls back to the shares among its training rows, drawn by class.
+    # The gate falls back to the class fractions of its training rows, drawn by class.
     np.testing.assert_allclose(model.predict_proba(far), np.tile(prior, (5, 1)), atol=1 / 210)
 
 

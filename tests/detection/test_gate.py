@@ -76,10 +76,10 @@ def test_about_a_fraction_alpha_of_new_rows_changes(way):
     X, y = make_blobs(3400, centers=3, n_features=3, cluster_std=2.0, random_state=0)
     gate = ScoreGate(small_forest(), alpha=0.1, calibration=way, cv=3, random_state=0)
     gate.fit(X[:400], y[:400])
-    share = (gate.ood_score(X[400:]) > 0).mean()
-    # The share given m = 120 or 400 calibration rows is Beta(.1·m, .9·m): standard deviation .027
+    fraction = (gate.ood_score(X[400:]) > 0).mean()
+    # The fraction given m = 120 or 400 calibration rows is Beta(.1·m, .9·m): standard deviation .027
     # for 120 rows. The bounds are 3 of them.
-    assert 0.02 < share < 0.18
+    assert 0.02 < fraction < 0.18
 
 
 def test_a_new_class_between_the_known_ones_loses_confidence(rows):

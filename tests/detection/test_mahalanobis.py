@@ -307,8 +307,8 @@ def test_nonnegative_weights_are_those_of_a_bounded_regression(network, blobs):
     """Compare with the signed regression on the layers whose weights are not 0."""
     detector = fit_layerwise(network, blobs, epsilon=0.0, weights="nonnegative")
     assert (detector.weights_ >= 0).all() and detector.weights_.any()
-    kept = [layer for layer, w in zip(detector.layers_, detector.weights_, strict=True) if w]
-    signed = fit_layerwise(network, blobs, epsilon=0.0, layers=kept)
+    layers = [layer for layer, w in zip(detector.layers_, detector.weights_, strict=True) if w]
+    signed = fit_layerwise(network, blobs, epsilon=0.0, layers=layers)
     # The tolerance is that of the two optimisations.
     np.testing.assert_allclose(
         signed.weights_, detector.weights_[detector.weights_ > 0], rtol=1e-3, atol=1e-9

@@ -145,12 +145,13 @@ def check_same(shown: str, printed: str, absolute: float, relative: float) -> No
     a value between two steps may be rounded to either. Standard deviations are not compared.
     """
     assert NUMBER.sub("#", printed) == NUMBER.sub("#", shown)
-    for one, other in zip(NUMBER.finditer(shown), NUMBER.finditer(printed), strict=True):
+    for first, second in zip(NUMBER.finditer(shown), NUMBER.finditer(printed), strict=True):
         expected, value, sd = (
-            float(text.replace(",", "")) for text in (one["mean"], other["mean"], one["sd"] or "0")
+            float(text.replace(",", ""))
+            for text in (first["mean"], second["mean"], first["sd"] or "0")
         )
-        decimals = len(one["mean"].partition(".")[2])
-        unit = 10.0**-decimals if decimals or one["sd"] else 0.0
+        decimals = len(first["mean"].partition(".")[2])
+        unit = 10.0**-decimals if decimals or first["sd"] else 0.0
         # 1.01: the difference of two printed numbers is not exactly a unit.
         allowed = max(1.01 * unit, absolute, relative * abs(expected), 3 * sd)
         assert abs(value - expected) <= allowed, f"{value} for {expected} in: {printed}"
@@ -178,8 +179,8 @@ def test_notebook_prints_what_it_shows_and_its_claims_hold(runner, name):
             [text_of(output) for output in c.get("outputs", ())] for c in (cell, again)
         )
         assert len(shown) == len(printed), printed
-        for one, other in zip(shown, printed, strict=True):
-            check_same(one, other, story.absolute, story.relative)
+        for first, second in zip(shown, printed, strict=True):
+            check_same(first, second, story.absolute, story.relative)
 
 
 @pytest.mark.slow

@@ -10,11 +10,11 @@ from kdgraph.figures import plot_power_against_contamination
 from kdgraph.figures.run_figures import RunFigureData, registered_figures
 from kdgraph.figures.style import BLUE, GREY
 
-SHARES = np.array([0.0, 0.1, 0.5, 1.0])
+FRACTIONS = np.array([0.0, 0.1, 0.5, 1.0])
 
 
 def make_panel(*names: str):
-    return {name: (SHARES, np.minimum(1, SHARES + 0.1 * i)) for i, name in enumerate(names)}
+    return {name: (FRACTIONS, np.minimum(1, FRACTIONS + 0.1 * i)) for i, name in enumerate(names)}
 
 
 def test_panels_are_sets_and_lines_are_models(texts_of):
@@ -29,8 +29,8 @@ def test_panels_are_sets_and_lines_are_models(texts_of):
         lines = {
             line.get_label(): line for line in axes.lines if line.get_label() in ("forest", "kdf")
         }
-        np.testing.assert_array_equal(lines["kdf"].get_xdata(), SHARES)
-        np.testing.assert_allclose(lines["kdf"].get_ydata(), np.minimum(1, SHARES + 0.1))
+        np.testing.assert_array_equal(lines["kdf"].get_xdata(), FRACTIONS)
+        np.testing.assert_allclose(lines["kdf"].get_ydata(), np.minimum(1, FRACTIONS + 0.1))
         assert (lines["forest"].get_color(), lines["kdf"].get_color()) == (GREY, BLUE)
         (false_alarm_line,) = (line for line in axes.lines if line.get_gid() == "false alarm")
         assert set(false_alarm_line.get_ydata()) == {0.05}
@@ -46,9 +46,9 @@ def test_panels_are_sets_and_lines_are_models(texts_of):
         {},
         {"near": {}},
         {"near": make_panel("a", "b"), "far": make_panel("a")},
-        {"near": {"a": (SHARES[::-1], SHARES)}},
-        {"near": {"a": (SHARES[:1], SHARES[:1])}},
-        {"near": {"a": (SHARES, SHARES[:2])}},
+        {"near": {"a": (FRACTIONS[::-1], FRACTIONS)}},
+        {"near": {"a": (FRACTIONS[:1], FRACTIONS[:1])}},
+        {"near": {"a": (FRACTIONS, FRACTIONS[:2])}},
     ],
 )
 def test_invalid_input_raises(panels):
@@ -73,11 +73,11 @@ def make_table_rows(model: str, ood: str, size: int, **params: float) -> list[di
             "on": "ood",
             "ood": ood,
             **params,
-            "fraction": share,
+            "fraction": fraction,
             "set_size": size,
-            "power": share,
+            "power": fraction,
         }
-        for share in (0.0, 1.0)
+        for fraction in (0.0, 1.0)
     ]
 
 

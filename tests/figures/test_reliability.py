@@ -61,11 +61,11 @@ def test_parent_is_dashed_and_grey_and_method_blue(bins) -> None:
 
 
 def test_a_curve_below_an_equal_one_is_seen_between_its_dashes(bins) -> None:
-    (one,) = list(bins.values())[:1]
+    (curve,) = list(bins.values())[:1]
     names = ["model", "temperature", "gated_temperature"]
-    figure = plot_reliability_diagram(dict.fromkeys(names, one), ece=dict.fromkeys(names, 0.1))
+    figure = plot_reliability_diagram(dict.fromkeys(names, curve), ece=dict.fromkeys(names, 0.1))
     _, above = figure.axes
-    drawn = [line for line in above.lines if len(line.get_xdata()) == len(one.confidence)]
+    drawn = [line for line in above.lines if len(line.get_xdata()) == len(curve.confidence)]
     assert [line.is_dashed() for line in drawn] == [True, False, True]
 
 

@@ -1,4 +1,4 @@
-"""Genuine model files, their mutations, and what becomes of each in a process of its own.
+"""Genuine model files, their mutations, and the outcome of each in a separate process.
 
 ``python -m tests.fitted.mutated_files 2000`` reads that many mutated files, predicts with those
 that are not refused, and prints the number of files by format and outcome, as JSON. The second

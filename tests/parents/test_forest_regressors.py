@@ -32,16 +32,16 @@ def test_forest_distribution_matches_a_loop_over_trees(forest, weighted):
     fitted = forest.fit(X[TRAIN], y[TRAIN], weight if weighted else None)
     distribution = fitted.predict_dist(X[TEST][:25])
     for i, row in enumerate(X[TEST][:25]):
-        shares = np.zeros(400)
+        weights = np.zeros(400)
         for tree, drawn in zip(fitted.estimators_, fitted.estimators_samples_, strict=True):
             same_leaf = tree.apply(X[TRAIN]) == tree.apply(row[None])[0]
             # A bootstrap sample is drawn by weight.
             row_weight = 1 if fitted.bootstrap else weight
             in_leaf = np.bincount(drawn, minlength=400) * same_leaf * row_weight
-            shares += in_leaf / in_leaf.sum() / 20
+            weights += in_leaf / in_leaf.sum() / 20
         for value in (0.5, 1.0, 2.0):
             assert distribution[[i]].cdf(value)[0] == pytest.approx(
-                shares[y[TRAIN] <= value].sum(), abs=1e-12
+                weights[y[TRAIN] <= value].sum(), abs=1e-12
             )
     np.testing.assert_allclose(distribution.mean(), fitted.predict(X[TEST][:25]), rtol=1e-12)
 

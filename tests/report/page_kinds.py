@@ -19,9 +19,9 @@ def every_kind(seeds: range = range(2)) -> list[Record]:
     calibrator of scores from elsewhere.
     """
     return [
-        one
+        changed
         for seed in seeds
-        for one in (
+        for changed in (
             _calibrator(seed),
             _in_paper(seed),
             _detector(seed),
@@ -34,13 +34,13 @@ def every_kind(seeds: range = range(2)) -> list[Record]:
 def write_every_kind(out: Path, records: list[Record]) -> Path:
     """The records where runs would be, and the table of each regressor; returns ``out``."""
     write(out, records)
-    for one in records:
-        if one["files"]["tables"]:
+    for record in records:
+        if record["files"]["tables"]:
             table = (
                 out
-                / one["dataset"]["name"]
-                / one["method"]
-                / one["run_id"]
+                / record["dataset"]["name"]
+                / record["method"]
+                / record["run_id"]
                 / TABLES["pit_histogram"]
             )
             table.parent.mkdir()
@@ -140,7 +140,7 @@ def _changed(
             metrics.append(
                 {"metric": metric, "of": of, **where, "value": value, "stderr": None, "n": 100}
             )
-    about = about_metrics([*(one["metric"] for one in metrics), *TABLES])
+    about = about_metrics([*(entry["metric"] for entry in metrics), *TABLES])
     return record | {
         "method": method,
         "run_id": run_id(config),

@@ -89,7 +89,7 @@ def record(
             "protocol": protocol,
         },
         "metrics": entries,
-        "about_metrics": about_metrics([*(one["metric"] for one in entries), *tables]),
+        "about_metrics": about_metrics([*(item["metric"] for item in entries), *tables]),
         "ood_sets": [],
         "learnt": {},
         "warnings": [],

@@ -126,8 +126,8 @@ def test_the_tables_have_the_numbers():
     assert by_name["isotonic"][-2:] == ["0.50", "12"]
     groups = groups_section(check)
     assert groups is not None and len(groups.rows) == 3 * 3
-    shares = [float(row[1]) for row in classes_section(check).rows]
-    assert sum(shares) == pytest.approx(1, abs=0.001)
+    fractions = [float(row[1]) for row in classes_section(check).rows]
+    assert sum(fractions) == pytest.approx(1, abs=0.001)
     many = replace(check, classes=[str(k) for k in range(21)])
     assert classes_section(many) is None
     assert {section.title for section in sections(check)} >= set(figures(check))

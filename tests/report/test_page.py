@@ -104,7 +104,7 @@ def test_every_number_is_there_once_and_to_six_digits():
     }
     assert by_label["error"] == 0.123457
     assert by_label["ECE, 15 bins"] == 1.23457e-7
-    assert by_label["mean max confidence"] == 0  # what floating point left of a share
+    assert by_label["mean max confidence"] == 0  # a rounding error of a fraction
     assert (numbers["n"], numbers["other_n"]) == (100, {})
     assert run["calibrated"] == other["calibrated"]  # equal numbers are kept once
     assert len(content["settings"]) == 1
@@ -389,8 +389,10 @@ def test_every_kind_of_run_has_its_columns():
 
 def test_the_first_metrics_of_the_user_are_shown():
     record = make_record("dataset=spiral", "method=kdf")
-    record["metrics"] = [{**one, "metric": f"my_{one['metric']}"} for one in record["metrics"]]
-    record["about_metrics"] = about_metrics(one["metric"] for one in record["metrics"])
+    record["metrics"] = [
+        {**entry, "metric": f"my_{entry['metric']}"} for entry in record["metrics"]
+    ]
+    record["about_metrics"] = about_metrics(entry["metric"] for entry in record["metrics"])
     content, *_ = content_of([record])
     assert [column["id"] for column in content["columns"] if column["shown"]] == [
         "my_error",
@@ -425,8 +427,8 @@ def test_runs_without_a_result_are_found_with_their_reason(tmp_path):
     (done,) = out.glob("spiral/kdf/*")
     (done / "error.txt").write_text("KeyError: 'again'\n")
     states = {
-        one.path.relative_to(out).as_posix(): (one.state, one.reason)
-        for one in find_unfinished(out)
+        run.path.relative_to(out).as_posix(): (run.state, run.reason)
+        for run in find_unfinished(out)
     }
     assert states == {
         done.relative_to(out).as_posix(): ("failed", "KeyError: 'again'"),
@@ -435,7 +437,7 @@ def test_runs_without_a_result_are_found_with_their_reason(tmp_path):
         "wine/sigmoid/2": ("running", "it is running at the moment"),
     }
     assert [
-        one.path.name for one in find_unfinished(out, ["dataset=wine", "method=kdf", "seed=7"])
+        run.path.name for run in find_unfinished(out, ["dataset=wine", "method=kdf", "seed=7"])
     ] == [
         "1",
         "3",

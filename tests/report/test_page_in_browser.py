@@ -92,7 +92,7 @@ class Reader:
     def __init__(self, browser) -> None:
         self.browser = browser
 
-    def one(self, selector):
+    def element(self, selector):
         return self.browser.find_element(By.CSS_SELECTOR, selector)
 
     def all(self, selector):
@@ -123,10 +123,14 @@ class Reader:
         ).perform()
 
     def find(self, text):
-        self.one("#find").clear()
-        self.one("#find").send_keys(text)
+        self.element("#find").clear()
+        self.element("#find").send_keys(text)
         self.until(
-            lambda: self.one("#live").get_attribute("textContent") == self.one("#shown").text != ""
+            lambda: (
+                self.element("#live").get_attribute("textContent")
+                == self.element("#shown").text
+                != ""
+            )
         )
         self.until(
             lambda: self.script("return location.hash.includes('find=') || !arguments[0]", text)
@@ -139,13 +143,14 @@ class Reader:
         return self.browser.switch_to.active_element
 
     def tip(self):
-        return self.one("#tip").text.splitlines()
+        return self.element("#tip").text.splitlines()
 
 
 def test_it_opens_with_the_summary_of_its_runs(reader):
-    assert reader.one("h1").text == f"Title {HOSTILE}"
+    assert reader.element("h1").text == f"Title {HOSTILE}"
     assert (
-        reader.one("#summary").text == "520 runs · 2 data sets · 2 methods on 1 parent · 130 seeds"
+        reader.element("#summary").text
+        == "520 runs · 2 data sets · 2 methods on 1 parent · 130 seeds"
     )
     assert reader.column("#methods-table", "Method") == [
         "random_forest (parent)",
@@ -178,17 +183,17 @@ def test_methods_have_medians_of_means_over_seeds(reader):
 
 
 def test_data_sets_have_means_and_differences_of_methods(reader):
-    Select(reader.one("#metric")).select_by_visible_text("error")
+    Select(reader.element("#metric")).select_by_visible_text("error")
     expected = [
         f"{mean(error_of(dataset, 'kdf', seed) for seed in range(SEEDS)):.3f}"
         for dataset in ("spiral", "wine")
     ]
     assert reader.column("#datasets-table", "kdf") == expected
-    Select(reader.one("#numbers-by-dataset")).select_by_value("difference")
+    Select(reader.element("#numbers-by-dataset")).select_by_value("difference")
     assert reader.column("#datasets-table", "kdf") == ["−0.194", "+0.056"]
-    assert reader.one("#datasets-table tbody td").get_attribute("class") == "n better"
+    assert reader.element("#datasets-table tbody td").get_attribute("class") == "n better"
     assert len(reader.all("#strip svg .dot")) == 4
-    label = reader.one("#ranks svg").get_attribute("aria-label")
+    label = reader.element("#ranks svg").get_attribute("aria-label")
     assert label.startswith(
         "error, mean ranks: isotonic 1.50, kdf 2.00, random_forest (parent) 2.50; critical"
         " difference "
@@ -196,13 +201,13 @@ def test_data_sets_have_means_and_differences_of_methods(reader):
 
 
 def test_500_runs_are_shown_and_the_others_on_demand(reader):
-    assert reader.one("#shown").text == "520 runs; the first 500 are shown"
+    assert reader.element("#shown").text == "520 runs; the first 500 are shown"
     assert len(reader.column("#runs-table", "Seed")) == 500
-    more = reader.one("#more")
+    more = reader.element("#more")
     assert more.text == "Show the other 20"
     more.click()
     assert len(reader.column("#runs-table", "Seed")) == 520
-    assert reader.one("#shown").text == "520 runs"
+    assert reader.element("#shown").text == "520 runs"
     assert not more.is_displayed()
 
 
@@ -211,7 +216,7 @@ def test_a_column_sorts_by_mouse_and_by_keyboard(reader):
     assert head.get_attribute("aria-sort") == "none"
     head.find_element(By.TAG_NAME, "button").click()
     assert head.get_attribute("aria-sort") == "ascending"
-    assert reader.one("#live").get_attribute("textContent") == "sorted by error, ascending"
+    assert reader.element("#live").get_attribute("textContent") == "sorted by error, ascending"
     shown = [float(text) for text in reader.column("#runs-table", "error")]
     assert shown == sorted(shown) and shown[0] == 0.1
     head.find_element(By.TAG_NAME, "button").send_keys(Keys.ENTER)
@@ -246,39 +251,39 @@ def test_seeds_sort_as_numbers(reader):
 def test_words_choose_runs(reader, words, count):
     reader.find(words)
     expected = "520 runs" if count == 520 else f"{count} of 520 runs"
-    assert reader.one("#shown").text == expected
+    assert reader.element("#shown").text == expected
     assert len(reader.column("#runs-table", "Seed")) == count
 
 
 def test_an_unknown_word_is_listed_and_ignored(reader):
     reader.find("nlll<0.3 seed=1")
     assert (
-        reader.one("#shown").text
+        reader.element("#shown").text
         == "4 of 520 runs; “nlll<0.3” is no metric or name here and was left out"
     )
 
 
 def test_choices_narrow_down_and_reset_opens_again(reader):
-    Select(reader.one("#of-dataset")).select_by_value("wine")
-    Select(reader.one("#of-method")).select_by_value("kdf")
-    assert reader.one("#shown").text == "130 of 520 runs"
+    Select(reader.element("#of-dataset")).select_by_value("wine")
+    Select(reader.element("#of-method")).select_by_value("kdf")
+    assert reader.element("#shown").text == "130 of 520 runs"
     assert set(reader.column("#runs-table", "Data set")) == {"wine"}
-    Select(reader.one("#of-seed")).select_by_value("129")
-    assert reader.one("#shown").text == "1 of 520 runs"
-    reader.one("#start-over").click()
-    reader.until(lambda: reader.one("#shown").text == "520 runs; the first 500 are shown")
+    Select(reader.element("#of-seed")).select_by_value("129")
+    assert reader.element("#shown").text == "1 of 520 runs"
+    reader.element("#start-over").click()
+    reader.until(lambda: reader.element("#shown").text == "520 runs; the first 500 are shown")
 
 
 def test_differences_to_the_parent_are_signed(reader):
-    Select(reader.one("#numbers-of")).select_by_value("difference")
+    Select(reader.element("#numbers-of")).select_by_value("difference")
     assert reader.column("#runs-table", "error")[:2] == ["−0.150", "−0.150"]
     assert set(reader.column("#runs-table", "OCE")) == {"−0.400"}
     reader.find("error<-0.1 spiral")
-    assert reader.one("#shown").text == "260 of 520 runs"
+    assert reader.element("#shown").text == "260 of 520 runs"
 
 
 def test_the_columns_are_the_readers_choice(reader):
-    reader.one(".chooser summary").click()
+    reader.element(".chooser summary").click()
     box = next(
         label for label in reader.all(".chooser label") if label.text == "confidence at radius 5"
     )
@@ -288,8 +293,8 @@ def test_the_columns_are_the_readers_choice(reader):
 
 
 def test_the_arrow_keys_move_and_a_number_has_an_explanation(reader):
-    reader.one("#runs-table tbody th").click()  # opens the run; closing it gives the focus back
-    reader.until(lambda: reader.one("#details").is_displayed())
+    reader.element("#runs-table tbody th").click()  # opens the run; closing it gives the focus back
+    reader.until(lambda: reader.element("#details").is_displayed())
     closed(reader)  # only then has the focus been given back
     reader.script("document.querySelector('#runs-table tbody [tabindex=\"0\"]').focus()")
     reader.press(Keys.ARROW_DOWN, *[Keys.ARROW_RIGHT] * 3)
@@ -305,7 +310,7 @@ def test_the_arrow_keys_move_and_a_number_has_an_explanation(reader):
     ]
     assert len(reader.all("#runs-table tbody [tabindex='0']")) == 1
     reader.press(Keys.ESCAPE)
-    assert not reader.one("#tip").is_displayed()
+    assert not reader.element("#tip").is_displayed()
     reader.press_with_control(Keys.END)
     assert reader.script("return document.activeElement.parentElement.sectionRowIndex") == 499
     reader.press_with_control(Keys.HOME)
@@ -335,11 +340,11 @@ def test_run_opens_with_command_figure_and_origin(reader, page):
     reader.find(f"id={record['run_id']}")
     reader.script("document.querySelector('#runs-table tbody [tabindex=\"0\"]').focus()")
     reader.press(Keys.ENTER)
-    dialog = reader.one("#details")
+    dialog = reader.element("#details")
     assert dialog.is_displayed()
-    assert reader.one("#details-title").text == "spiral → random_forest → kdf"
-    assert reader.one(".reproduce").text.startswith("kdg run dataset=spiral method=kdf ")
-    assert reader.one(".reproduce").text.endswith(" seed=0")
+    assert reader.element("#details-title").text == "spiral → random_forest → kdf"
+    assert reader.element(".reproduce").text.startswith("kdg run dataset=spiral method=kdf ")
+    assert reader.element(".reproduce").text.endswith(" seed=0")
     reader.until(
         lambda: reader.script("return document.querySelector('.plates img').naturalWidth") == 40
     )
@@ -360,11 +365,11 @@ def test_run_opens_with_command_figure_and_origin(reader, page):
 def test_a_page_and_an_open_run_fit_into_a_phone(phone, page):
     phone.get(page[0])
     reader = Reader(phone)
-    reader.until(lambda: reader.one("#summary").text)
+    reader.until(lambda: reader.element("#summary").text)
     assert width_of_content(phone) <= 390
     phone.get(f"{page[0]}#run=spiral%2Fkdf%2F{page[1]['run_id']}")
     phone.refresh()
-    reader.until(lambda: reader.one("#details").is_displayed())
+    reader.until(lambda: reader.element("#details").is_displayed())
     assert width_of_content(phone) <= 390
     left, right = reader.script(
         "const box = document.querySelector('#details').getBoundingClientRect();"
@@ -435,10 +440,10 @@ def test_one_data_set_has_the_legend_of_its_bars(browser, tmp_path):
     browser.get(small_page(tmp_path, make_record("dataset=wine", "method=isotonic")))
     reader = Reader(browser)
     assert reader.all("#methods-table .bar")
-    assert reader.one("#methods-legend").text == (
+    assert reader.element("#methods-legend").text == (
         "better than its own parent the same worse; the counts beneath are in this order."
     )
-    assert reader.one("#methods-lead").text == (
+    assert reader.element("#methods-lead").text == (
         "Means over seeds. Beneath: whether the method is better than, the same as, or worse than"
         " its own parent."
     )
@@ -449,13 +454,13 @@ def test_parents_alone_have_no_legend_of_bars(browser, tmp_path):
     browser.get(small_page(tmp_path, run))
     reader = Reader(browser)
     assert not reader.all("#methods-table .bar")
-    assert not reader.one("#methods-legend").is_displayed()
+    assert not reader.element("#methods-legend").is_displayed()
 
 
 def test_no_label_of_the_mean_ranks_is_cut_on_a_phone(phone, page):
     phone.get(page[0])
     reader = Reader(phone)
-    reader.until(lambda: reader.one("#summary").text)
+    reader.until(lambda: reader.element("#summary").text)
     labels = phone.execute_script(
         "return [...document.querySelectorAll('#ranks text')].map((text) => text.textContent);"
     )
@@ -467,24 +472,26 @@ def test_a_view_can_be_passed_on(reader, page):
     address, record = page
     reader.browser.get("about:blank")
     reader.browser.get(f"{address}#find=wine&sort=-column+0&run=spiral/kdf/{record['run_id']}")
-    assert reader.one("#details-title").text == "spiral → random_forest → kdf"
-    assert reader.one("#shown").get_attribute("textContent") == "260 of 520 runs"
+    assert reader.element("#details-title").text == "spiral → random_forest → kdf"
+    assert reader.element("#shown").get_attribute("textContent") == "260 of 520 runs"
     assert reader.head("#runs-table", "error").get_attribute("aria-sort") == "descending"
 
 
 def test_a_cell_of_the_summary_leads_to_its_runs(reader):
     reader.all("#datasets-table tbody tr")[1].find_elements(By.TAG_NAME, "td")[2].click()
-    assert reader.one("#shown").text == "130 of 520 runs"
+    assert reader.element("#shown").text == "130 of 520 runs"
     assert (
-        reader.one("#of-dataset").get_attribute("value"),
-        reader.one("#of-method").get_attribute("value"),
+        reader.element("#of-dataset").get_attribute("value"),
+        reader.element("#of-method").get_attribute("value"),
     ) == ("wine", "kdf")
 
 
 def test_warnings_and_failed_runs_are_listed_as_text(reader):
-    assert reader.one("#n-warnings").text == "1"
-    assert reader.one("#warnings-list tbody th").text == f"beware of {HOSTILE}"
-    assert reader.one("#unfinished-list tbody tr").text.endswith(f"failed ValueError: {HOSTILE}")
+    assert reader.element("#n-warnings").text == "1"
+    assert reader.element("#warnings-list tbody th").text == f"beware of {HOSTILE}"
+    assert reader.element("#unfinished-list tbody tr").text.endswith(
+        f"failed ValueError: {HOSTILE}"
+    )
     assert not reader.all("img")
 
 
@@ -497,11 +504,11 @@ def test_the_theme_follows_the_system_until_one_is_chosen(reader, page):
     reader.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     reader.until(lambda: background() != light)
     dark = background()
-    Select(reader.one("#theme")).select_by_value("light")
+    Select(reader.element("#theme")).select_by_value("light")
     assert background() == light
     reader.browser.refresh()
     assert background() == light
-    Select(reader.one("#theme")).select_by_value("")
+    Select(reader.element("#theme")).select_by_value("")
     assert background() == dark
     reader.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
@@ -544,10 +551,10 @@ def test_a_study_of_one_run_is_a_page_too(browser, tmp_path):
     assert main(["report", "--out", str(out), "--output", str(tmp_path / "one.html")]) == 0
     browser.get((tmp_path / "one.html").as_uri())
     reader = Reader(browser)
-    assert reader.one("#summary").text == "1 run · 1 data set · 0 methods on 1 parent · 1 seed"
+    assert reader.element("#summary").text == "1 run · 1 data set · 0 methods on 1 parent · 1 seed"
     assert reader.column("#methods-table", "Method") == ["random_forest (parent)"]
-    assert reader.one("#methods-lead").text == "Means over seeds."
-    data = json.loads(reader.one("#data").get_attribute("textContent"))
+    assert reader.element("#methods-lead").text == "Means over seeds."
+    data = json.loads(reader.element("#data").get_attribute("textContent"))
     assert [run["repetition"] for run in data["runs"]] == [[0]]
 
 
@@ -587,7 +594,7 @@ def opened(reader, method):
 
 def closed(reader):
     reader.press(Keys.ESCAPE)
-    reader.until(lambda: not reader.one("#details").get_attribute("textContent"))
+    reader.until(lambda: not reader.element("#details").get_attribute("textContent"))
 
 
 def test_nothing_is_undefined_on_a_page_of_every_kind(mixed):
@@ -626,22 +633,22 @@ def test_a_task_is_chosen_on_the_whole_page(mixed):
         ("regression", "global_pit", "tran20"),
         ("detection", "tood", "spiral"),
     ):
-        Select(mixed.one("#task")).select_by_value(task)
+        Select(mixed.element("#task")).select_by_value(task)
         assert mixed.column("#methods-table", "Method") == ["random_forest (parent)", method]
         assert [head.text for head in mixed.all("#methods-table thead th")][1:] == heads[task]
         assert set(mixed.column("#runs-table", "Method")) == {method}
         assert mixed.column("#datasets-table", "Data set") == [dataset]
-        assert mixed.one("#shown").text == "2 of 10 runs"
+        assert mixed.element("#shown").text == "2 of 10 runs"
         assert f"task={task}" in mixed.browser.current_url
     mixed.browser.refresh()
-    assert mixed.one("#shown").text == "2 of 10 runs"
-    Select(mixed.one("#task")).select_by_value("")
+    assert mixed.element("#shown").text == "2 of 10 runs"
+    Select(mixed.element("#task")).select_by_value("")
     mixed.find("task=classification -protocol=paper calibrator=kdf,histogram detector=none")
-    assert mixed.one("#shown").text == "4 of 10 runs"
+    assert mixed.element("#shown").text == "4 of 10 runs"
 
 
 def test_a_page_of_one_task_has_no_choice_of_tasks(reader):
-    assert not reader.one("#task").is_displayed()
+    assert not reader.element("#task").is_displayed()
 
 
 def test_methods_fitted_on_test_rows_have_a_dagger(mixed):
@@ -651,12 +658,12 @@ def test_methods_fitted_on_test_rows_have_a_dagger(mixed):
     )
     legend += " numbers are no estimate for new rows."
     for table in ("methods", "datasets", "runs"):
-        assert mixed.one(f"#{table}-paper").text == legend
+        assert mixed.element(f"#{table}-paper").text == legend
         assert (
-            mixed.one(f"#{table}-table").text.count("isotonic (paper protocol) †")
+            mixed.element(f"#{table}-table").text.count("isotonic (paper protocol) †")
             == {"methods": 1, "datasets": 1, "runs": 2}[table]
         )
-        assert "kdf †" not in mixed.one(f"#{table}-table").text
+        assert "kdf †" not in mixed.element(f"#{table}-table").text
     text = opened(mixed, "isotonic (paper protocol)")
     assert (
         "method isotonic (paper protocol) †" in text
@@ -666,9 +673,9 @@ def test_methods_fitted_on_test_rows_have_a_dagger(mixed):
     closed(mixed)
     assert legend not in opened(mixed, "kdf")
     closed(mixed)
-    Select(mixed.one("#task")).select_by_value("regression")
+    Select(mixed.element("#task")).select_by_value("regression")
     assert not any(
-        mixed.one(f"#{table}-paper").is_displayed() for table in ("methods", "datasets", "runs")
+        mixed.element(f"#{table}-paper").is_displayed() for table in ("methods", "datasets", "runs")
     )
 
 
@@ -702,7 +709,7 @@ def test_a_table_of_a_run_opens_and_is_handed_out_whole(mixed, tmp_path):
     text = opened(mixed, "global_pit")
     assert "PIT histogram 2 rows: of, on, ood, bin, share" in text
     assert re.search(r"Not in this page: tran20/global_pit/\w{8}/tables/gone\.csv", text)
-    mixed.one(".run-tables summary").click()
+    mixed.element(".run-tables summary").click()
     mixed.until(lambda: mixed.all(".run-tables tbody tr"))
     assert [row.text for row in mixed.all(".run-tables tr")] == [
         "of on bin share",
@@ -712,7 +719,7 @@ def test_a_table_of_a_run_opens_and_is_handed_out_whole(mixed, tmp_path):
     mixed.browser.execute_cdp_cmd(
         "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}
     )
-    mixed.one(".run-tables a").click()
+    mixed.element(".run-tables a").click()
     mixed.until(lambda: [path.suffix for path in tmp_path.iterdir()] == [".csv"])
     (file,) = tmp_path.iterdir()
     assert file.name.endswith("-pit_histogram.csv") and file.read_text() == HISTOGRAM

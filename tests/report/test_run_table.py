@@ -43,9 +43,9 @@ def test_better_ood_confidence_is_closer_to_the_prior():
 
 def test_of_many_radii_1_2_and_5_are_shown():
     metrics = [
-        one
+        entry
         for r in (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0)
-        for one in of_both("mmc", 0.5, 0.5, "ood", "sphere", radius=r)
+        for entry in of_both("mmc", 0.5, 0.5, "ood", "sphere", radius=r)
     ]
     lines = run_table(record(metrics=metrics), "x").splitlines()
     assert [line.split()[3] for line in lines if "radius" in line] == ["1", "2", "5"]

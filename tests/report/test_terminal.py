@@ -125,7 +125,7 @@ def test_progress_line_is_replaced_and_cleared():
     assert expected != drawn
     assert (
         expected.count("\n") == 1
-    )  # the end of the line, which is wiped and whose cursor goes up again
+    )  # the end of the line, which is cleared, and the cursor moves up again
     assert expected.endswith("\n\x1b[?25h\r\x1b[1A\x1b[2K")
 
 

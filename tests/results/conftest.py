@@ -116,9 +116,9 @@ def make_record(
         for of, numbers in (("parent", of_parent), ("calibrated", of_calibrated))
         for key, value in numbers.items()
     ]
-    for one in entries:
-        science["metrics"][one["on"]].setdefault(
-            one["metric"], dict(OPTIONS.get(one["metric"], {}))
+    for metric in entries:
+        science["metrics"][metric["on"]].setdefault(
+            metric["metric"], dict(OPTIONS.get(metric["metric"], {}))
         )
     for key, value in (config or {}).items():
         node: Any = science
@@ -156,7 +156,7 @@ def make_record(
         "experiment": None,
         "config_dir": None,
         "metrics": entries,
-        "about_metrics": about_metrics(one["metric"] for one in entries),
+        "about_metrics": about_metrics(metric["metric"] for metric in entries),
         "ood_sets": [],
         "learnt": {},
         "files": {"predictions": "predictions.parquet", "tables": {}, "figures": [], "sha256": {}},

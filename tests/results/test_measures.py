@@ -78,16 +78,16 @@ def test_numbers_on_calibration_rows_are_in_sample_unless_refitted(record) -> No
 
 
 def test_where_a_family_meets_the_data_nothing_is_better(record) -> None:
-    one = record(values={"oce@ellipse:axis=30": 0.1})
-    one["metrics"][0]["in_distribution"] = True
-    inside, outside = (measure for measure, _ in read_measures(one))
+    run = record(values={"oce@ellipse:axis=30": 0.1})
+    run["metrics"][0]["in_distribution"] = True
+    inside, outside = (measure for measure, _ in read_measures(run))
     assert (inside.better, outside.better) == (None, "lower")
     assert outside.label == "OCE on ellipse, axis 30"
 
 
 def test_a_family_that_is_named_by_its_parameter_is_named_once(record) -> None:
-    one = record(values={"mmc@intensity:intensity=255": 0.9, "mmc@blend:epsilon=0.5": 0.9})
-    assert [measure.label for measure, _ in read_measures(one)][:2] == [
+    run = record(values={"mmc@intensity:intensity=255": 0.9, "mmc@blend:epsilon=0.5": 0.9})
+    assert [measure.label for measure, _ in read_measures(run)][:2] == [
         "confidence on intensity 255",
         "confidence on blend, epsilon 0.5",
     ]
@@ -98,11 +98,11 @@ def test_labels_contain_options_that_are_numbers(record) -> None:
         "coverage": {"level": 0.9},
         "my_score": {"k": 3, "rule": "max", "strict": True, "_target_": "custom.my_score"},
     }
-    one = record(
+    run = record(
         values=dict.fromkeys(about, 0.5),
         config={f"metrics.test.{name}": options for name, options in about.items()},
     )
-    assert [measure.label for measure, _ in read_measures(one)][:2] == [
+    assert [measure.label for measure, _ in read_measures(run)][:2] == [
         "coverage, level 0.9",
         "my_score, k 3",
     ]
@@ -126,8 +126,8 @@ def test_coverage_has_the_level_of_the_method(record) -> None:
 
 
 def test_metrics_that_no_textbook_has_are_explained(record) -> None:
-    one = record(values={"error": 0.1, "oce@sphere:radius=2": 0.2, "oce@sphere:radius=5": 0.2})
-    assert metric_notes(measures_of(one)) == [
+    run = record(values={"error": 0.1, "oce@sphere:radius=2": 0.2, "oce@sphere:radius=5": 0.2})
+    assert metric_notes(measures_of(run)) == [
         "OCE: out-of-distribution calibration error, the mean distance of the largest probability"
         " from the largest class prior"
     ]
@@ -139,13 +139,13 @@ def test_labels_contain_the_feature_space(record) -> None:
         "one": {"metric": "mlce", "space": "pca", "bandwidth": 0.4},
         "two": {"metric": "mlce", "space": "2", "bandwidth": 0.2},
     }
-    one = record(
+    run = record(
         values=dict.fromkeys(about, 0.5),
         config={f"metrics.test.{name}": options for name, options in about.items()},
     )
     for name in about:
-        one["about_metrics"][name] = {"label": "MLCE", "better": "lower", "metric": "mlce"}
-    assert list(unique_labels(measures_of(one)).values()) == [
+        run["about_metrics"][name] = {"label": "MLCE", "better": "lower", "metric": "mlce"}
+    assert list(unique_labels(measures_of(run)).values()) == [
         "MLCE in pca, bandwidth 0.4",
         "MLCE in 2, bandwidth 0.2",
     ]
@@ -199,20 +199,20 @@ def test_a_metric_of_the_user_is_described_by_its_record(record) -> None:
 
 
 def test_a_score_of_sets_is_another_measure_than_one_of_rows(record) -> None:
-    one = record(values={"auroc@kmnist": 0.9, "auroc@sphere:radius=2": 0.9})
-    for entry in one["metrics"]:
+    run = record(values={"auroc@kmnist": 0.9, "auroc@sphere:radius=2": 0.9})
+    for entry in run["metrics"]:
         if entry["of"] == "calibrated":
             entry["n_of"] = "sets of 20 rows" if entry["ood"] == "kmnist" else "rows in sets of 20"
-    labels = {(entry["of"], measure.label, measure.n_of) for measure, entry in read_measures(one)}
+    labels = {(entry["of"], measure.label, measure.n_of) for measure, entry in read_measures(run)}
     assert labels == {
         ("parent", "AUROC on kmnist", "rows"),
         ("parent", "AUROC at radius 2", "rows"),
         ("calibrated", "AUROC of sets of 20 rows on kmnist", "sets of 20 rows"),
         ("calibrated", "AUROC of rows in sets of 20 at radius 2", "rows in sets of 20"),
     }
-    assert len({measure for measure, _ in read_measures(one)}) == 4
+    assert len({measure for measure, _ in read_measures(run)}) == 4
     assert (
-        len(select_measures([measure for measure, _ in read_measures(one)], ["auroc"], ["kmnist"]))
+        len(select_measures([measure for measure, _ in read_measures(run)], ["auroc"], ["kmnist"]))
         == 2
     )
 
@@ -226,7 +226,7 @@ def test_other_options_or_other_draws_are_another_measure(record) -> None:
     labels = unique_labels(
         list(
             dict.fromkeys(
-                measure for one in (usual, bins, mass, drawn, finer) for measure in measures_of(one)
+                measure for run in (usual, bins, mass, drawn, finer) for measure in measures_of(run)
             )
         )
     )
@@ -309,14 +309,14 @@ def test_set_of_several_sources_is_drawn_by_its_node(record) -> None:
         }
         for name, columns in (("digits", "cycle"), ("wine", "same"))
     ]
-    one, two = (
+    first, second = (
         measures_of(
             record(values={"oce@noise": 0.1, "oce@other": 0.2}, config={"ood": {"sources": each}})
         )
         for each in sources
     )
-    assert [a == b for a, b in zip(one, two, strict=True)] == [True, False]
-    assert dict(one[1].drawn) == {"columns": "cycle"} and dict(one[0].drawn) == {"std": "1.0"}
+    assert [a == b for a, b in zip(first, second, strict=True)] == [True, False]
+    assert dict(first[1].drawn) == {"columns": "cycle"} and dict(first[0].drawn) == {"std": "1.0"}
 
 
 @pytest.fixture
@@ -369,10 +369,10 @@ def test_family_without_radius_2_uses_the_middle_outside_radius(record) -> None:
         for name, key in (("sphere", "radius"), ("shift", "t"))
         for r in (0.5, 3, 4, 6)
     }
-    one = record(values=values)
-    for item in one["metrics"]:
+    run = record(values=values)
+    for item in run["metrics"]:
         item["in_distribution"] = item["params"] in ({"t": 0.5}, {"t": 6.0})
-    assert ids(choose_measures(measures_of(one))) == ["oce@sphere:radius=4", "oce@shift:t=3"]
+    assert ids(choose_measures(measures_of(run))) == ["oce@sphere:radius=4", "oce@shift:t=3"]
 
 
 def test_of_many_radii_2_1_and_5_come_first(measures_named) -> None:

@@ -240,15 +240,15 @@ def test_names_and_settings_correspond_on_one_data_set(configs) -> None:
             for c in configs
         ]
     )
-    for one, c in zip(runs, configs, strict=True):
-        for other, d in zip(runs, configs, strict=True):
+    for first, c in zip(runs, configs, strict=True):
+        for second, d in zip(runs, configs, strict=True):
             same_data = all(c[key] == d[key] for key in c if key.startswith("dataset."))
             same_method = all(c[key] == d[key] for key in c if not key.startswith("dataset."))
-            assert (one.dataset == other.dataset) == same_data
+            assert (first.dataset == second.dataset) == same_data
             if same_data:
-                assert (one.method == other.method) == same_method
+                assert (first.method == second.method) == same_method
             if same_method:
-                assert one.method == other.method
+                assert first.method == second.method
 
 
 def test_a_run_of_the_parent_alone_is_no_method(record, as_runs) -> None:

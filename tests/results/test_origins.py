@@ -50,8 +50,8 @@ def mixed(record, file):
     records = [
         record("t", "kdf", seed=s, reads=r, simulated=False) for r in (now, before) for s in (0, 1)
     ]
-    for number, one in enumerate(records):
-        one["run_id"] = f"{number:08x}"
+    for number, run in enumerate(records):
+        run["run_id"] = f"{number:08x}"
     return records
 
 
@@ -99,8 +99,8 @@ def test_only_outdated_runs_are_refused_with_a_remedy(mixed, outputs):
     assert str(caught.value).startswith(
         f"of 1 run in '{out}' with seed=1 none is of its files as they are now; "
     )
-    (one,) = {run.dataset for run in name_runs(find_runs(out, outdated=True))}
-    assert one == "t"  # a single content needs no name of its own
+    (dataset,) = {run.dataset for run in name_runs(find_runs(out, outdated=True))}
+    assert dataset == "t"  # a single content needs no name of its own
 
 
 def test_contents_of_a_file_that_is_gone_have_different_names(mixed, outputs, file):
@@ -114,24 +114,24 @@ def test_contents_of_a_file_that_is_gone_have_different_names(mixed, outputs, fi
 def test_another_time_alone_is_not_another_content(mixed, file):
     os.utime(file, (1, 1))
     files = PresentFiles()
-    assert [files.changed(one) for one in mixed] == [[], [], [str(file)], [str(file)]]
+    assert [files.changed(run) for run in mixed] == [[], [], [str(file)], [str(file)]]
 
 
 def test_records_import_and_call_nothing_that_they_name(mixed, file, tmp_path, monkeypatch):
     (tmp_path / "module_of_a_stranger.py").write_text("raise SystemExit('code has run')")
     monkeypatch.syspath_prepend(tmp_path)
-    one = mixed[2]
+    run = mixed[2]
     for target in ("module_of_a_stranger.Source", "os.system", "no.such.module.Source", None):
-        one["reads"]["path"]["target"] = target
-        assert PresentFiles().changed(one) == [str(file)]
+        run["reads"]["path"]["target"] = target
+        assert PresentFiles().changed(run) == [str(file)]
     assert "module_of_a_stranger" not in sys.modules
 
 
 @pytest.mark.parametrize("path", ["~no_such_user/x.csv", "/dev/zero", "/", "x" * 5000])
 def test_paths_of_records_that_are_no_files_are_not_read(mixed, path):
-    one = mixed[2]
-    one["reads"] = {"path": one["reads"]["path"] | {"path": path, "key": "vectors"}}
-    assert PresentFiles().changed(one) == []
+    run = mixed[2]
+    run["reads"] = {"path": run["reads"]["path"] | {"path": path, "key": "vectors"}}
+    assert PresentFiles().changed(run) == []
 
 
 def test_other_content_of_ood_rows_is_another_measure(record, file, as_runs):
@@ -152,23 +152,23 @@ def test_other_content_of_training_outliers_is_another_method(record, file, as_r
 
 
 def test_space_with_other_parameters_is_another_measure(record):
-    made = []
+    measures = []
     for components in (2, 3):
-        one = record(values={"mlce": 0.1}, config={"metrics.test.mlce": {"space": "small"}})
-        one["config"]["metrics"]["spaces"] = {
+        run = record(values={"mlce": 0.1}, config={"metrics.test.mlce": {"space": "small"}})
+        run["config"]["metrics"]["spaces"] = {
             "small": {"_target_": "kdgraph.features.Pca", "n_components": components}
         }
-        made.append(next(measure for measure, _ in read_measures(one)))
-    assert made[0] != made[1]
-    assert list(unique_labels(made).values()) == [
-        f"{made[0].label}, n components {n}" for n in (2, 3)
+        measures.append(next(measure for measure, _ in read_measures(run)))
+    assert measures[0] != measures[1]
+    assert list(unique_labels(measures).values()) == [
+        f"{measures[0].label}, n components {n}" for n in (2, 3)
     ]
 
 
 def test_rows_that_differ_under_one_name_are_reported(record):
-    one, other = record("a", "kdf"), record("a", "isotonic", fingerprint="other rows")
-    assert hidden_differences([one, record("a", "isotonic")]) == []
-    assert hidden_differences([one, other, record("b", fingerprint="c")]) == [
+    first, second = record("a", "kdf"), record("a", "isotonic", fingerprint="other rows")
+    assert hidden_differences([first, record("a", "isotonic")]) == []
+    assert hidden_differences([first, second, record("b", fingerprint="c")]) == [
         "runs of one name saw different rows, on a seed 0: compare none of them; force=true runs"
         " each again"
     ]
@@ -196,8 +196,8 @@ def test_training_shares_may_differ_for_the_same_test_rows(record):
 
 def test_versions_that_differ_are_reported_if_they_change_numbers(record):
     records = [record(seed=s) for s in range(3)]
-    for one, version in zip(records, ("1.5.2", "1.6.0", "1.6.0"), strict=True):
-        one["versions"] = {"scikit-learn": version, "matplotlib": version, "numpy": "2.0"}
+    for run, version in zip(records, ("1.5.2", "1.6.0", "1.6.0"), strict=True):
+        run["versions"] = {"scikit-learn": version, "matplotlib": version, "numpy": "2.0"}
     assert hidden_differences(records) == [
         "versions differ between runs: scikit-learn 1.5.2 (1 run), 1.6.0 (2 runs); force=true runs"
         " them again with those of this machine"

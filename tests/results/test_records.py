@@ -20,7 +20,7 @@ from kdgraph.runner.files import add_checksum, check_and_load
 
 def places(runs) -> list[tuple[str, str, int]]:
     return [
-        (one.record["dataset"]["name"], one.record["method"], one.record["seed"]) for one in runs
+        (run.record["dataset"]["name"], run.record["method"], run.record["seed"]) for run in runs
     ]
 
 
@@ -40,7 +40,7 @@ def test_runs_come_by_data_set_method_and_seed_as_a_number(record, outputs) -> N
         ("a", "kdf", 10),
         ("b", "kdf", 0),
     ]
-    assert all((one.path / "result.json").exists() for one in runs)
+    assert all((run.path / "result.json").exists() for run in runs)
     assert runs[0].record == check_and_load((runs[0].path / "result.json").read_bytes())
 
 
@@ -51,8 +51,8 @@ def test_folder_of_any_level_is_read_without_hidden_folders(record, outputs) -> 
     (hidden / "result.json").write_bytes(add_checksum(record("c")))
     assert len(find_runs(out)) == 3
     assert places(find_runs(out / "a")) == [("a", "kdf", 0), ("a", "kdf", 1)]
-    (one,) = find_runs(out / "b")
-    assert find_runs(one.path) == [one]
+    (run,) = find_runs(out / "b")
+    assert find_runs(run.path) == [run]
 
 
 def test_a_run_that_is_not_finished_is_none(record, outputs) -> None:

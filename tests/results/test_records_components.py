@@ -33,10 +33,10 @@ from kdgraph.results.records import component_chain, post_hoc_names, run_task, u
 def test_every_part_is_named_in_the_order_in_which_it_is_fitted(
     record, parts, expected, task
 ) -> None:
-    one = record(**parts)
-    assert component_chain(one) == expected and run_task(one) == task
-    assert post_hoc_names(one) == expected.replace(" gate", "").split(" → ")[1:]
-    assert [uses_paper_protocol(each) for each in (one, one | {"protocol": "paper"})] == [
+    run = record(**parts)
+    assert component_chain(run) == expected and run_task(run) == task
+    assert post_hoc_names(run) == expected.replace(" gate", "").split(" → ")[1:]
+    assert [uses_paper_protocol(each) for each in (run, run | {"protocol": "paper"})] == [
         False,
         True,
     ]

@@ -57,8 +57,8 @@ def test_unlike_is_the_opposite_of_like(key, values) -> None:
     from tests.results.conftest import make_record
 
     text = ",".join(values or ["x"])
-    one = make_record()
-    assert parse_filter(f"{key}={text}").passes(one) != parse_filter(f"{key}!={text}").passes(one)
+    run = make_record()
+    assert parse_filter(f"{key}={text}").passes(run) != parse_filter(f"{key}!={text}").passes(run)
 
 
 @pytest.mark.parametrize("word", ["spiral", "=spiral", "dataset=", "data set=x"])
@@ -103,12 +103,12 @@ def test_values_are_written_as_on_a_command_line() -> None:
 
 
 def test_whole_numbers_are_compared_to_the_last_digit(record) -> None:
-    one = record(seed=2**53 + 1)
-    assert parse_filter(f"seed={2**53 + 1}").passes(one) and not parse_filter(
+    run = record(seed=2**53 + 1)
+    assert parse_filter(f"seed={2**53 + 1}").passes(run) and not parse_filter(
         f"seed={2**53}"
-    ).passes(one)
+    ).passes(run)
     assert (
         parse_filter("seed=1e2").passes(record(seed=100))
-        and not parse_filter("seed=nan").passes(one)
-        and parse_filter("seed!=snan").passes(one)
+        and not parse_filter("seed=nan").passes(run)
+        and parse_filter("seed!=snan").passes(run)
     )

@@ -34,7 +34,7 @@ def test_every_number_is_a_row_under_documented_columns(runs) -> None:
     table = number_table(runs)
     assert list(table) == list(TABLE_COLUMNS) and all(what for what in TABLE_COLUMNS.values())
     assert {len(values) for values in table.values()} == {
-        sum(len(one.record["metrics"]) for one in runs)
+        sum(len(run.record["metrics"]) for run in runs)
     }
     last = {name: values[-1] for name, values in table.items()}
     assert last == {

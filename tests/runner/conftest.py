@@ -1,4 +1,4 @@
-"""Small runs, and parts that count their calls and can be slow, given as a user gives his own: by
+"""Small runs, and parts that count their calls and can be slow, given like those of a user, by
 PYTHONPATH and --config-dir.
 """
 
@@ -154,7 +154,7 @@ def write_overconfident_scores(n: int) -> None:
 def wait_until(condition, seconds: float = 60) -> None:
     deadline = time.time() + seconds
     while not condition():
-        assert time.time() < deadline, "waited in vain"
+        assert time.time() < deadline, "timed out"
         time.sleep(0.02)
 
 

@@ -43,9 +43,9 @@ def make_config(tmp_path, monkeypatch):
 
 def on_calibration(record) -> dict[tuple[str, str], float]:
     return {
-        (one["metric"], one["of"]): one["value"]
-        for one in record["metrics"]
-        if one["on"] == "calibration"
+        (entry["metric"], entry["of"]): entry["value"]
+        for entry in record["metrics"]
+        if entry["on"] == "calibration"
     }
 
 
@@ -60,7 +60,9 @@ def test_both_models_are_measured_on_fitted_rows(make_config):
     }
     rows = split(config.dataset, 0).calibration
     rows = rows.rows(np.argsort(rows.source_rows))  # the order of the file of predictions
-    assert {one["n"] for one in record["metrics"] if one["on"] == "calibration"} == {len(rows.y)}
+    assert {entry["n"] for entry in record["metrics"] if entry["on"] == "calibration"} == {
+        len(rows.y)
+    }
     assert actual["ece", "parent"] == pytest.approx(ece(rows.y, rows.X, bins=15))
     assert actual["nll_top", "parent"] == pytest.approx(
         nll_top(rows.y, TopLabel.from_proba(rows.X))

@@ -1,5 +1,5 @@
-"""Runs whose intervals are promised: by subgroup, of new rows too, and where there are too few rows
-to promise them.
+"""Runs with guaranteed intervals: by subgroup, of new rows too, and with too few rows for a
+guarantee.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ def test_signals_belong_to_the_command_line_while_it_runs(monkeypatch):
     monkeypatch.setattr(
         cli,
         "_run_command",
-        lambda arguments: handlers.append([signal.getsignal(one) for one in signals]) or 0,
+        lambda arguments: handlers.append([signal.getsignal(number) for number in signals]) or 0,
     )
     signals = (signal.SIGTERM, signal.SIGHUP)
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as under nohup
@@ -138,7 +138,7 @@ def test_signals_belong_to_the_command_line_while_it_runs(monkeypatch):
         hook = sys.unraisablehook
         assert cli.main([]) == 0
         assert handlers == [[cli._terminate, signal.SIG_IGN]]
-        assert [signal.getsignal(one) for one in signals] == [
+        assert [signal.getsignal(number) for number in signals] == [
             signal.SIG_DFL,
             signal.SIG_IGN,
         ] and sys.unraisablehook is hook

@@ -124,9 +124,9 @@ def test_changed_byte_of_a_run_file_is_reported_or_harmless():
     stored = sorted(path for path in Path("outputs/.store").rglob("*") if path.is_file())
     assert len(stored) >= 3
     for path in stored:
-        for share in (0, 1 / 3, 1 / 2, 1):
+        for fraction in (0, 1 / 3, 1 / 2, 1):
             content = bytearray(path.read_bytes())
-            content[round(share * (len(content) - 1))] ^= 0x20
+            content[round(fraction * (len(content) - 1))] ^= 0x20
             path.write_bytes(content)
             (record,) = Path("outputs").glob("*/*/*/result.json")
             record.unlink()

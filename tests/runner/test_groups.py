@@ -21,7 +21,7 @@ from kdgraph.runner.stages import calibrate, fit, split
 
 @pytest.fixture
 def make_config(tmp_path, monkeypatch):
-    """A table whose rows belong to one of three, of whom one is hard to predict."""
+    """Return a function that composes a config of a table with three groups, one hard to predict."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     who, size, age = (
@@ -75,7 +75,9 @@ def test_metrics_and_a_calibrator_by_group_receive_the_groups(make_config):
         2,
     )
     actual = {
-        (one["metric"], one["of"]): one["value"] for one in record["metrics"] if one["on"] == "test"
+        (entry["metric"], entry["of"]): entry["value"]
+        for entry in record["metrics"]
+        if entry["on"] == "test"
     }
     options = dict(config.measures["test"]["group_mce"])
     known = Groups(test.groups, test.group_names)

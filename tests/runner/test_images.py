@@ -1,4 +1,4 @@
-"""A run on images, with a parent given as a user gives his own: shapes, shifts, pictures and the
+"""A run on images, with a parent that is given like one of a user: shapes, shifts, pictures and the
 record.
 """
 

@@ -283,9 +283,9 @@ def test_stale_lock_of_another_user_is_taken_over(tmp_path, as_user):
     )
     ends(first)
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
-    taken = holder(path, *as_user(2002))
+    process = holder(path, *as_user(2002))
     assert path.stat().st_uid == 2002
-    ends(taken)
+    ends(process)
     assert not list(path.parent.glob(".*.tmp"))
 
 
@@ -315,11 +315,11 @@ def test_an_ending_process_releases_its_own_locks_only(tmp_path):
 
 @pytest.mark.usefixtures("_about_to_end")
 def test_a_lock_being_taken_when_the_process_ends_is_released(tmp_path, monkeypatch):
-    real, made, go = locks._acquire, threading.Event(), threading.Event()
+    real, acquired, go = locks._acquire, threading.Event(), threading.Event()
 
     def take_slowly(path, silence):
         taken = real(path, silence)
-        made.set()
+        acquired.set()
         go.wait(20)
         return taken
 
@@ -333,7 +333,7 @@ def test_a_lock_being_taken_when_the_process_ends_is_released(tmp_path, monkeypa
 
     holder, ending = threading.Thread(target=hold), threading.Thread(target=release_all_locks)
     holder.start()
-    assert made.wait(20)
+    assert acquired.wait(20)
     ending.start()
     ending.join(0.3)  # without the lock it is done by now, and has found nothing to give back
     assert path.exists() and ending.is_alive()

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from kdgraph.base import Predictions, fitted_model, predictions_frame, write_predictions
+from kdgraph.cli.main import main
 from kdgraph.config import compose
 from kdgraph.distributions import Normal
 from kdgraph.metrics import TopLabel
 from kdgraph.runner.run import run
 
 SMALL = ["parent.n_estimators=5", "figures=none", "n_jobs=1", "method=isotonic"]
+
+
+def predict(input: str, output: str, *, run: Path) -> None:
+    assert main(["predict", "--run", str(run), "--input", input, "--output", output]) == 0
 
 
 @pytest.fixture
@@ -64,8 +71,6 @@ def test_predictions_join_the_input_file_by_row_and_set(clinic, tmp_path):
 
 def test_the_model_predicts_the_joined_rows_as_the_run_did(clinic, tmp_path):
     """The features of a joined row are those that the run predicted."""
-    from kdgraph.cli.main import main
-
     dataset = [
         "dataset=table",
         "dataset.path=clinic.csv",
@@ -85,20 +90,7 @@ def test_the_model_predicts_the_joined_rows_as_the_run_did(clinic, tmp_path):
     )
     run(config)
     stored = pd.read_parquet(config.run_dir / "predictions.parquet")
-    assert (
-        main(
-            [
-                "predict",
-                "--run",
-                str(config.run_dir),
-                "--input",
-                "clinic.csv",
-                "--output",
-                "new.parquet",
-            ]
-        )
-        == 0
-    )
+    predict("clinic.csv", "new.parquet", run=config.run_dir)
     new = pd.read_parquet("new.parquet")
     assert new.row.tolist() == list(range(len(clinic)))
     test = stored[stored.set == "test"]
@@ -144,8 +136,6 @@ def test_an_ood_set_has_another_name_than_the_rows_of_the_run():
 
 @pytest.mark.parametrize("kind", ["logits", "probabilities"])
 def test_the_model_of_a_run_on_scores_predicts_the_file_of_the_run(tmp_path, monkeypatch, kind):
-    from kdgraph.cli.main import main
-
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(1)
     label = np.arange(120) % 3
@@ -157,20 +147,7 @@ def test_the_model_of_a_run_on_scores_predicts_the_file_of_the_run(tmp_path, mon
     dataset = ["dataset=scores", "dataset.path=scores.csv", f"dataset.kind={kind}"]
     config = compose([*dataset, "method=temperature", "figures=none", f"out={tmp_path}"])
     run(config)
-    assert (
-        main(
-            [
-                "predict",
-                "--run",
-                str(config.run_dir),
-                "--input",
-                "scores.csv",
-                "--output",
-                "new.csv",
-            ]
-        )
-        == 0
-    )
+    predict("scores.csv", "new.csv", run=config.run_dir)
     new = pd.read_csv("new.csv", dtype={"predicted": str}, keep_default_na=False)
     stored = pd.read_parquet(config.run_dir / "predictions.parquet").query("set == 'test'")
     assert (names[label][stored.row] == stored.y).all()
@@ -187,8 +164,6 @@ def test_the_model_of_a_run_on_scores_predicts_the_file_of_the_run(tmp_path, mon
     ids=["columns", "vectors"],
 )
 def test_the_model_of_a_run_on_texts_predicts_the_file_of_the_run(tmp_path, monkeypatch, more):
-    from kdgraph.cli.main import main
-
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(2)
     words = {"sea": ["sun", "sand", "sail"], "ice": ["snow", "cold", "white"]}
@@ -215,12 +190,7 @@ def test_the_model_of_a_run_on_texts_predicts_the_file_of_the_run(tmp_path, monk
         ]
     )
     run(config)
-    assert (
-        main(
-            ["predict", "--run", str(config.run_dir), "--input", "t.csv", "--output", "new.parquet"]
-        )
-        == 0
-    )
+    predict("t.csv", "new.parquet", run=config.run_dir)
     new, stored = (
         pd.read_parquet("new.parquet"),
         pd.read_parquet(config.run_dir / "predictions.parquet"),

@@ -20,19 +20,27 @@ for _ in range(DEEPEST + 1):
 def record() -> dict:
     """A record with something at every key, so that every check is reached."""
     reads = {"path": dict(zip(("target", "key", "path", "stamp", "sha256"), "tkpsd", strict=True))}
-    one = make_record(calibrator="kdf", prior=(0.25, 0.75), reads=reads)
-    one["metrics"].append(entry("ece@sphere:radius=2", "parent", 0.5, 9) | {"n_of": "rows"})
-    one["metrics"][-1]["in_distribution"] = True
-    one["files"] |= {"tables": {"pit": "tables/pit.csv"}, "figures": ["figures/pit.svg"]}
-    one["files"] |= {"sha256": {"tables/pit.csv": "0" * 64}, "model": ["model/schema.json"]}
-    one["about_metrics"] = about_metrics([entry["metric"] for entry in one["metrics"]])
-    one["about_metrics"]["pit"] = {"label": "PIT histogram", "better": None, "unit": None}
-    one["config"]["ood"]["sources"] = {"near": {"name": "near"}}
-    one["config"]["metrics"]["spaces"] = {"pca": {"name": "pca", "reduction": "pca"}}
-    one["ood_sets"] = [{"name": "sphere", "n": 9, "source": {"rows": "drawn", "repaired": ["a"]}}]
-    one["warnings"] = [{"stage": "fit", "message": "slow"}]
-    one |= {"from_store": ["fit"], "versions": {"numpy": "2"}, "store": {"fit": "fit/0.kdg"}}
-    return one
+    made_record = make_record(calibrator="kdf", prior=(0.25, 0.75), reads=reads)
+    made_record["metrics"].append(entry("ece@sphere:radius=2", "parent", 0.5, 9) | {"n_of": "rows"})
+    made_record["metrics"][-1]["in_distribution"] = True
+    made_record["files"] |= {"tables": {"pit": "tables/pit.csv"}, "figures": ["figures/pit.svg"]}
+    made_record["files"] |= {"sha256": {"tables/pit.csv": "0" * 64}, "model": ["model/schema.json"]}
+    made_record["about_metrics"] = about_metrics(
+        [entry["metric"] for entry in made_record["metrics"]]
+    )
+    made_record["about_metrics"]["pit"] = {"label": "PIT histogram", "better": None, "unit": None}
+    made_record["config"]["ood"]["sources"] = {"near": {"name": "near"}}
+    made_record["config"]["metrics"]["spaces"] = {"pca": {"name": "pca", "reduction": "pca"}}
+    made_record["ood_sets"] = [
+        {"name": "sphere", "n": 9, "source": {"rows": "drawn", "repaired": ["a"]}}
+    ]
+    made_record["warnings"] = [{"stage": "fit", "message": "slow"}]
+    made_record |= {
+        "from_store": ["fit"],
+        "versions": {"numpy": "2"},
+        "store": {"fit": "fit/0.kdg"},
+    }
+    return made_record
 
 
 def container_of(record: dict, key: str) -> tuple[dict | list, str | int]:
@@ -45,10 +53,10 @@ def container_of(record: dict, key: str) -> tuple[dict | list, str | int]:
 
 
 def edited(record: dict, key: str, value: object) -> dict:
-    one = copy.deepcopy(record)
-    container, last = container_of(one, key)
+    changed = copy.deepcopy(record)
+    container, last = container_of(changed, key)
     container[last] = value
-    return one
+    return changed
 
 
 def test_records_as_runs_write_them_have_no_problem(record):

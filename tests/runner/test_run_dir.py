@@ -29,11 +29,11 @@ def test_a_run_keeps_links_to_the_stores_files(tmp_path):
     record = run(config)
     assert record["files"]["model"] == FILES
     for stage, name in (("fit", "parent"), ("calibrate", "calibrated")):
-        entry, kept = (
+        entry, linked = (
             tmp_path / ".store" / record["store"][stage],
             config.run_dir / "model" / f"{name}.kdg",
         )
-        assert entry.samefile(kept)
+        assert entry.samefile(linked)
     assert not list(config.run_dir.rglob(".*.tmp")) and not (config.run_dir / "pins.json").exists()
 
 
@@ -65,11 +65,11 @@ def test_where_there_are_no_links_files_are_copied(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "link", refuse)
     config = compose([*TINY, f"out={tmp_path}"])
     record = run(config)
-    entry, kept = (
+    entry, copied = (
         tmp_path / ".store" / record["store"]["fit"],
         config.run_dir / "model" / "parent.kdg",
     )
-    assert not entry.samefile(kept) and entry.read_bytes() == kept.read_bytes()
+    assert not entry.samefile(copied) and entry.read_bytes() == copied.read_bytes()
 
 
 def test_an_entry_that_was_deleted_meanwhile_is_written_again(tmp_path):

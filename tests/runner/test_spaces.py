@@ -43,7 +43,9 @@ def make_config(tmp_path, monkeypatch):
 
 
 def values(record) -> dict[tuple[str, str, str], float]:
-    return {(one["metric"], one["on"], one["of"]): one["value"] for one in record["metrics"]}
+    return {
+        (entry["metric"], entry["on"], entry["of"]): entry["value"] for entry in record["metrics"]
+    }
 
 
 def remade(config):
@@ -166,14 +168,14 @@ def test_an_embedding_is_made_once_at_its_first_use(make_config):
     }
     spaces = Spaces(nodes, parent, splits, 0, keep)
     assert made_spaces == []
-    one = spaces("b c", "test")
-    assert spaces("b c", "test") is one and made_spaces == ["b c test"]
+    first = spaces("b c", "test")
+    assert spaces("b c", "test") is first and made_spaces == ["b c test"]
     assert spaces("a", "calibration").shape == splits.calibration.X.shape and made_spaces == [
         "b c test",
         "a calibration",
     ]
     np.testing.assert_allclose(
-        one,
+        first,
         FeatureMap(source="rows", reduce="none")
         .fit(parent, splits.test.X)
         .transform(parent, splits.test.X),
@@ -188,11 +190,11 @@ def test_a_random_map_is_drawn_by_seed_and_name(make_config):
         "reduce": "tsne",
         "dimensions": 3,
     }
-    one, again, other = (
+    first, again, other = (
         Spaces({"tsne": node}, parent, splits, seed)("tsne", "test") for seed in (0, 0, 1)
     )
-    assert np.array_equal(one, again)
-    assert one.shape == other.shape == (60, 3)
+    assert np.array_equal(first, again)
+    assert first.shape == other.shape == (60, 3)
 
 
 def test_a_space_is_no_option_of_the_metric():

@@ -47,10 +47,10 @@ def shapes():
 
 
 def test_who_watches_and_where_the_state_is_kept_leaves_no_trace(spiral, tmp_path):
-    seen = []
-    watched = fit(MLP, spiral, seed=1, n_jobs=2, report=seen.append, checkpoint=tmp_path / "state")
+    calls = []
+    watched = fit(MLP, spiral, seed=1, n_jobs=2, report=calls.append, checkpoint=tmp_path / "state")
     alone = fit(MLP, spiral, seed=1, n_jobs=1)
-    assert [progress.epoch for progress in seen] == [1, 2, 3] and not list(tmp_path.iterdir())
+    assert [progress.epoch for progress in calls] == [1, 2, 3] and not list(tmp_path.iterdir())
     assert (watched.report, watched.checkpoint, watched.verbose, watched.n_jobs) == (
         None,
         None,

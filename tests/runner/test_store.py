@@ -64,7 +64,7 @@ def test_what_it_warned_of_is_found_too(store, recwarn):
 
     warnings.simplefilter("default")  # pytest puts the filters back
     results = [store.get_or_run("fit", "a" * 64, make) for _ in range(2)]
-    assert [one.warnings for one in results] == [["odd", "very odd"]] * 2
+    assert [result.warnings for result in results] == [["odd", "very odd"]] * 2
     assert not recwarn.list
 
 

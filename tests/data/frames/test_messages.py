@@ -95,7 +95,7 @@ def follow_advice(frame: pd.DataFrame, advice_index: int) -> tuple[Dataset, dict
     options: dict[str, Any] = {}
     messages: list[str] = []
     while isinstance(result := load_or_message(frame, ColumnOptions(**options)), str):
-        assert result not in messages, "the way out leads back"
+        assert result not in messages, "the remedy leads back"
         messages.append(result)
         overrides = parse_advice(result)
         assert overrides, result

@@ -37,12 +37,14 @@ def largest_name(row: dict[str, float]) -> str:
     return best_name
 
 
-shares = st.sampled_from([0.0, 0.25, 0.5, 1.0])
+fractions = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 
 
 @given(
     st.lists(
-        st.tuples(shares, shares, shares).map(lambda row: dict(zip("bac", row, strict=True))),
+        st.tuples(fractions, fractions, fractions).map(
+            lambda row: dict(zip("bac", row, strict=True))
+        ),
         min_size=1,
         max_size=12,
     )

@@ -1,4 +1,4 @@
-"""Sets of test rows of which a share is out of distribution."""
+"""Sets of test rows of which a fraction is out of distribution."""
 
 from __future__ import annotations
 

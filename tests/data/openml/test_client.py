@@ -268,10 +268,10 @@ def test_missing_features_are_not_requested(openml_cache, no_network):
     assert fetch_dataset(61).features == {}
 
 
-@pytest.mark.parametrize("gone", ["description.xml", "dataset_61.pq"])
-def test_failed_fetch_deletes_nothing_of_an_incomplete_cache(openml_cache, no_reply, gone):
+@pytest.mark.parametrize("missing", ["description.xml", "dataset_61.pq"])
+def test_failed_fetch_deletes_nothing_of_an_incomplete_cache(openml_cache, no_reply, missing):
     folder = write_cached_dataset(openml_cache, 61, mixed_table())
-    (folder / gone).unlink()
+    (folder / missing).unlink()
     before = contents(openml_cache)
     assert "openml.org cannot be reached" in fetch_error_message()
     assert contents(openml_cache) == before

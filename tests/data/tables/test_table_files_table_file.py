@@ -134,9 +134,9 @@ def test_words_read_as_missing_text_are_reported():
     with pytest.warns(UserWarning, match=expected):
         data = TableFile(path, "label").load()
     assert data.categories == (("DE",), None)
-    kept = TableFile(path, "label", not_missing=["NA", "None"], missing=["NA"]).load()
-    assert kept.categories == (("DE", "None"), None)
-    assert np.isnan(kept.X[[0, 3], 0]).all()
+    loaded = TableFile(path, "label", not_missing=["NA", "None"], missing=["NA"]).load()
+    assert loaded.categories == (("DE", "None"), None)
+    assert np.isnan(loaded.X[[0, 3], 0]).all()
 
 
 def test_labels_read_as_missing_are_refused_with_a_remedy():

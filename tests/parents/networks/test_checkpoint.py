@@ -74,10 +74,10 @@ def test_ignores_a_file_that_is_not_a_checkpoint(tmp_path, content):
 
 
 @pytest.mark.parametrize(
-    "thing", [[1, 2], {"fingerprint": "b"}, Runs()], ids=["list", "other", "code"]
+    "value", [[1, 2], {"fingerprint": "b"}, Runs()], ids=["list", "other", "code"]
 )
-def test_ignores_a_saved_object_that_is_not_a_state(tmp_path, thing):
-    torch.save(thing, tmp_path / "state")
+def test_ignores_a_saved_object_that_is_not_a_state(tmp_path, value):
+    torch.save(value, tmp_path / "state")
     assert Checkpoint(tmp_path / "state", "a").load() is None
 
 

@@ -224,11 +224,13 @@ def test_acet_ball_is_a_fraction_of_each_feature_range():
     with torch.random.fork_rng():
         torch.manual_seed(1)
         module = nn.Linear(2, 2)
-    for exposure, share in ((Acet(radius=0.5), 0.5), (Acet(), 0.1)):
+    for exposure, fraction in ((Acet(radius=0.5), 0.5), (Acet(), 0.1)):
         auxiliary_loss = exposure.auxiliary_loss(module, X, lambda n, rng: start, "cpu", rng)
         assert auxiliary_loss is not None
         shift = auxiliary_loss.sample_rows(module, 4, rng).numpy() - start
-        np.testing.assert_allclose(np.abs(shift).max(axis=0), share * np.array([1, 20]), rtol=1e-5)
+        np.testing.assert_allclose(
+            np.abs(shift).max(axis=0), fraction * np.array([1, 20]), rtol=1e-5
+        )
 
 
 # training

@@ -80,8 +80,8 @@ def test_pixels_are_permuted_within_an_image_alike_in_all_channels():
 def test_smoothed_images_are_filtered_and_rescaled():
     X = rng().random((200, 1, 12, 12), dtype=np.float32)
     rough, smooth, half = (
-        NoiseOutliers(smoothed_fraction=share).make_sampler(X, rng())(200, rng(3))
-        for share in (0.0, 1.0, 0.5)
+        NoiseOutliers(smoothed_fraction=fraction).make_sampler(X, rng())(200, rng(3))
+        for fraction in (0.0, 1.0, 0.5)
     )
     chosen, width = rng(3), None
     noise = chosen.random((200, 1, 12, 12), dtype=np.float32)

@@ -130,5 +130,5 @@ def test_folds_are_repetitions_and_sizes_are_data_sets(record, as_runs) -> None:
 
 @pytest.mark.parametrize("names", [["error"], ["nll", "error"]])
 def test_only_what_is_chosen_in_the_order_in_which_it_is(record, as_runs, names) -> None:
-    study = build_study(as_runs([record()]), lambda there: choose_measures(there, names))
+    study = build_study(as_runs([record()]), lambda measures: choose_measures(measures, names))
     assert [measure.metric for measure in study.measures] == names

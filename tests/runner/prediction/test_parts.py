@@ -176,17 +176,17 @@ def test_a_killed_command_goes_on_after_its_finished_parts(
     assert not Path(output).exists()
     finished = {path: path.stat().st_mtime_ns for path in parts.glob("0*.json")}
     assert finished
-    kept = {}
+    times = {}
 
     class Watched(PartsFolder):
         def join(self):
-            kept.update({path: path.stat().st_mtime_ns for path in finished})
+            times.update({path: path.stat().st_mtime_ns for path in finished})
             return super().join()
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(predicting, "PartsFolder", Watched)
         code, _, err = kdg_large(name, output, "--jobs", jobs)
-    assert code == 0 and kept == finished
+    assert code == 0 and times == finished
     assert re.match(
         rf"kdg: goes on after [\d,]+ rows that an earlier call predicted, in {output}.parts\n", err
     )
@@ -313,8 +313,8 @@ def test_the_first_row_that_does_not_fit_is_reported(kdg, folder, tmp_path, kind
 def test_a_lost_process_is_one_line_and_the_next_call_goes_on(kdg, monkeypatch):
     with monkeypatch.context() as patch:
         # A process ends with the one that started it, which is gone.
-        gone = {**predicting.process_identity(), "pid": 2**22 + 1}
-        patch.setattr(predicting, "process_identity", lambda: gone)
+        ended = {**predicting.process_identity(), "pid": 2**22 + 1}
+        patch.setattr(predicting, "process_identity", lambda: ended)
         code, _, err = kdg("new.parquet", "out.csv", "--jobs", "2")
     assert code == 1
     assert err == (

@@ -262,8 +262,8 @@ def test_groups_are_positions_in_the_names_of_a_column(tmp_path, ending):
 
 
 def test_the_largest_of_several_columns_is_the_group(tmp_path):
-    shares = {"black": [0.2, 0.5, 0.0, 1, 0, 3], "white": [0.7, 0.5, 0.0, 0, 1, 4]}
-    assert groups_read(written(tmp_path, ".csv", FRAME.assign(**shares)), LARGEST) == [
+    fractions = {"black": [0.2, 0.5, 0.0, 1, 0, 3], "white": [0.7, 0.5, 0.0, 0, 1, 4]}
+    assert groups_read(written(tmp_path, ".csv", FRAME.assign(**fractions)), LARGEST) == [
         1,
         0,
         2,
@@ -272,7 +272,7 @@ def test_the_largest_of_several_columns_is_the_group(tmp_path):
         1,
     ]
     assert groups_read(
-        written(tmp_path, ".csv", FRAME.assign(**shares)),
+        written(tmp_path, ".csv", FRAME.assign(**fractions)),
         GroupSchema(LARGEST.columns, LARGEST.names[:2]),
     ) == [1, 0, -1, 0, 1, 1]
 
