@@ -29,20 +29,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = (
-    "base",
-    "calibration",
-    "density",
-    "deployment",
-    "detection",
-    "distributions",
-    "features",
-    "fitted",
-    "geometry",
-    "metrics",
-    "parents",
-    "persistence",
-    "recalibration",
-    "smoothing",
+    *("base", "calibration", "density", "deployment", "detection", "distributions", "features"),
+    *("fitted", "geometry", "metrics", "parents", "persistence", "recalibration", "smoothing"),
 )
 """Packages of the library; ``data`` is half of the command's."""
 LIBRARY = ("joblib", "numba", "numpy", "pandas", "scikit-learn", "scipy")
@@ -139,14 +127,12 @@ def check_floors(environment: Environment) -> None:
     """Check the wheel with the lowest version of each requirement."""
     floors = environment.folder / "floors.txt"
     floors.write_text("\n".join(f"{name}=={version}" for name, version in lowest().items()))
-    environment.install(str(build_wheel(environment)), constraints=floors)
-    check_command_and_library(environment)
-    run_quick_tests(environment)
+    check_newest(environment, constraints=floors)
 
 
-def check_newest(environment: Environment) -> None:
-    """Check the wheel with the newest version of each requirement."""
-    environment.install(str(build_wheel(environment)))
+def check_newest(environment: Environment, constraints: Path | None = None) -> None:
+    """Check the wheel with the newest version of each requirement that is allowed."""
+    environment.install(str(build_wheel(environment)), constraints=constraints)
     check_command_and_library(environment)
     run_quick_tests(environment)
 

@@ -23,11 +23,8 @@ SUITE = 99
 
 def main() -> int:
     """Compare and print one line for each difference."""
-    shipped = {
-        id: name
-        for name, id in Catalogue([conf_dir()]).openml_ids().items()
-        if name.startswith("cc18/")
-    }
+    ids = Catalogue([conf_dir()]).openml_ids()
+    shipped = {id: name for name, id in ids.items() if name.startswith("cc18/")}
     try:
         with openml_session(f"suite {SUITE}") as openml:
             listed = set(openml.study.get_suite(SUITE).data)
@@ -37,9 +34,8 @@ def main() -> int:
     for id in sorted(shipped.keys() - listed):
         print(f"{shipped[id]} (OpenML {id}) is no longer in the suite")
     for id in sorted(listed - shipped.keys()):
-        print(
-            f"OpenML {id} is in the suite and has no file in conf/dataset/cc18: openml.org/d/{id}"
-        )
+        rule = "is in the suite and has no file in conf/dataset/cc18"
+        print(f"OpenML {id} {rule}: openml.org/d/{id}")
     differ = shipped.keys() != listed
     print(
         f"{len(shipped)} data sets are shipped, {len(listed)} are in suite {SUITE}:"
