@@ -173,7 +173,8 @@ def test_programs_of_the_repository_exist(command):
     if arguments[0] == "-m":
         assert importlib.util.find_spec(arguments[1]) is not None
     elif program.endswith("python"):
-        assert (ROOT / arguments[0]).is_file()
+        path = ROOT / arguments[0]
+        assert (path / "__main__.py" if path.is_dir() else path).is_file()
     else:
         paths = [word for word in arguments if "/" in word]
         assert paths and [path for path in paths if not (ROOT / path).exists()] == []
