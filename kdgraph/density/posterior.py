@@ -65,6 +65,10 @@ MIN_PROBABILITY = 1e-6
 _GRID_ROWS = 512
 # Weights below this fraction of the largest one are left out; their sum changes nothing.
 _MIN_RELATIVE_WEIGHT = 1e-3
+# Weight of the exponents that are not evaluated, at most. It moves to the nearest of the others, so
+# that no probability of the average changes by more than this, and by far less where neighbouring
+# exponents have similar posteriors. Each exponent costs a power for every row that a query meets.
+_MAX_MOVED_WEIGHT = 0.01
 
 
 @dataclass(frozen=True)
@@ -127,9 +131,12 @@ class QueryPosterior:
                 if weight:
                     total += weight * temper(parent_proba, power)
         for k, weights in enumerate(self.kernel_weights):
-            for pseudo_count, weight in zip(self.pseudo_counts, weights, strict=True):
-                if weight:
-                    total += weight * additive_smoothing(masses[:, :, k], pseudo_count, self.prior)
+            # All pseudo-counts share the masses, so that each costs a division for a row, and not
+            # one for each of its classes.
+            a, mass = self.pseudo_counts[weights > 0], masses[:, :, k]
+            shares = weights[weights > 0] / (mass.sum(axis=1, keepdims=True) + a)
+            total += mass * shares.sum(axis=1, keepdims=True)
+            total += self.prior * (shares * a).sum(axis=1, keepdims=True)
         return total
 
     def describe(self) -> dict[str, float]:
@@ -227,12 +234,11 @@ def fit_posterior(
                 masses, tempered, rows[chunk], prior, pseudo_counts, parent_weights
             )
     weights = likelihood_weights(scores) if average else weight_of_best(scores)
-    kernel_weights = (weights * (1 - parent_weights)).sum(axis=(0, 3))
-    is_used = kernel_weights.any(axis=1)
+    used, kernel_weights = _few_exponents((weights * (1 - parent_weights)).sum(axis=(0, 3)))
     posterior = QueryPosterior(
-        exponents=exponents[is_used],
+        exponents=exponents[used],
         pseudo_counts=pseudo_counts,
-        kernel_weights=kernel_weights[is_used],
+        kernel_weights=kernel_weights,
         parent_powers=np.array(powers, dtype=np.float64),
         parent_weights=(weights * parent_weights).sum(axis=(1, 2, 3)),
         prior=prior,
@@ -242,11 +248,28 @@ def fit_posterior(
     mixed = replace(posterior, maps=PosteriorMaps())
     own_proba = np.concatenate(
         [
-            mixed.mix(masses_of(chunk)[:, :, is_used], parent_proba[chunk])
+            mixed.mix(masses_of(chunk)[:, :, used], parent_proba[chunk])
             for chunk in _chunks(len(rows))
         ]
     )
     return replace(posterior, maps=fit_posterior_maps(own_proba, parent_proba, rows))
+
+
+def _few_exponents(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the exponents that are evaluated, Int[u], and their weights, Float[u, a].
+
+    Those of least weight, up to :data:`_MAX_MOVED_WEIGHT`, are not. ``weights``: Float[k, a].
+    """
+    by_exponent = weights.sum(axis=1)
+    order = np.argsort(by_exponent, kind="stable")
+    is_used = np.empty(len(order), dtype=bool)
+    is_used[order] = np.cumsum(by_exponent[order]) > _MAX_MOVED_WEIGHT
+    is_used[order[-1]] = by_exponent.any()
+    used = np.flatnonzero(is_used)
+    moved = np.zeros((len(used), weights.shape[1]))
+    for k, of_exponent in enumerate(weights if len(used) else ()):
+        moved[np.abs(used - k).argmin()] += of_exponent
+    return used, moved
 
 
 def _grid(value: Automatic, grid: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 from kdgraph.base.rows import OutOfBag
 from kdgraph.geometry import leaf_index, partition_of
-from kdgraph.geometry.leaf_index import IN_BAG, OutOfBagIndex
+from kdgraph.geometry.out_of_bag import IN_BAG, OutOfBagIndex, RowIndex
 
 EXPONENTS = np.array([0.3, 1.0, 5.0])
 
@@ -105,3 +105,26 @@ def test_a_code_beyond_in_bag_is_refused(problem):
     masked[0, 0] = -2
     with pytest.raises(ValueError, match="codes name nodes that their trees do not have"):
         OutOfBagIndex(masked, np.zeros(300, int), np.ones(300), 3, problem.index._leaf_starts)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_exponents", [1, 2, 24])
+@pytest.mark.parametrize("has_weights", [False, True])
+@pytest.mark.parametrize("counts_everywhere", [False, True])
+def test_every_way_of_adding_pairs_matches_dense_similarities(
+    problem, n_classes, n_exponents, has_weights, counts_everywhere
+):
+    rng, exponents = np.random.default_rng(2), np.geomspace(0.1, 30, n_exponents)
+    y = rng.integers(0, n_classes, 300)
+    weights = rng.uniform(0.5, 2, 300) if has_weights else np.ones(300)
+    is_counted = np.ones_like(problem.is_out) if counts_everywhere else problem.is_out
+    codes = np.where(is_counted, problem.codes, IN_BAG)
+    index = RowIndex(codes, y, weights, n_classes, problem.index._leaf_starts)
+    equal = (problem.new_codes[:, None] == problem.codes[None]) & is_counted[None]
+    similarity = equal.sum(axis=2) / is_counted.sum(axis=1)
+    labels = np.eye(n_classes)[y] * weights[:, None]
+    expected = np.stack([similarity**p @ labels for p in exponents], axis=-1)
+    masses, _ = index.query(problem.new_codes, exponents, with_nearest=False)
+    np.testing.assert_allclose(masses, expected, rtol=1e-11, atol=0)
+    one_by_one = [index.query(codes, exponents)[0] for codes in problem.new_codes[:9, None]]
+    np.testing.assert_array_equal(np.concatenate(one_by_one), masses[:9])
