@@ -359,12 +359,12 @@ class KernelDensityClassifier(GraphClassifier):
     cv : int, cross-validator or iterable, default=5
         Folds of "cross_fit".
     max_polytopes : int, float, "auto" or None, default="auto"
-        "auto": merge Gaussians of neighbouring polytopes down to 65,536, and where leaves are large
-        count the classes of a random sample of the rows, so that predictions take a time that does
-        not grow with the training rows. The sample is doubled, up to 32,768 rows, while that lowers
-        the NLL of rows that are predicted without themselves by more than .001. A number, or a
-        fraction of the training rows: merge neighbouring polytopes down to it; where no row is held
-        out, Gaussians are merged, and the classes of so many rows are counted. None for no limit.
+        "auto": merge Gaussians of neighbouring polytopes down to 65,536, and count the classes of a
+        random sample of the rows where leaves are large or their NLL is about that of all, or of
+        the most similar rows behind boosted trees, so that predictions take a time that does not
+        grow with the training rows (:func:`~kdgraph.density.out_of_sample.fit_graph`). A number, or
+        a fraction of the training rows: merge neighbouring polytopes down to it; where no row is
+        held out, Gaussians are merged, and the classes of so many rows counted. None for no limit.
 
     Attributes
     ----------

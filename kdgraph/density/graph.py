@@ -44,6 +44,8 @@ MAX_MEETINGS_PER_TREE = 3.0
 """Counted rows that a row meets in its leaf of a tree, on average, at an "auto" limit."""
 MIN_CLASS_ROWS = 16_384
 """Number of counted rows below which an "auto" limit does not go."""
+MAX_ROWS_IN_CELLS = 131_072
+"""Number of counted rows behind boosted trees, where a query visits few of them, at most."""
 
 
 class ClassCounts:
@@ -63,22 +65,9 @@ class ClassCounts:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the class masses around codes, and their nearest populated polytopes by K.
 
-        Parameters
-        ----------
-        codes : Int[n, …]
-            Codes r of queries.
-        exponents : Float[k]
-            Powers of the similarity.
-        with_nearest : bool
-            Whether nearest polytopes are needed.
-
-        Returns
-        -------
-        masses : Float[n, K, k]
-            Σ_s K(r, s)^exponent · (class mass of s) for each code and exponent (Eq. 11, 15).
-        nearest : Int[n]
-            Populated polytope with the largest K, -1 if K is 0 for all; arbitrary without
-            ``with_nearest``.
+        The masses, Float[n, K, k], are Σ_s K(r, s)^exponent · (class mass of s) for each code r, of
+        Int[n, …], and exponent, of Float[k] (Eq. 11, 15). The polytopes, Int[n], are those with the
+        largest K, -1 if K is 0 for all; arbitrary without ``with_nearest``.
         """
         raise NotImplementedError
 
@@ -97,10 +86,12 @@ class PolytopeCounts(ClassCounts):
     polytopes : Polytopes
         Polytopes of the rows.
     n_anchors : int
-        The first of them can be nearest to a query.
+        The first of them can be nearest to a query; 0 if no query needs the nearest.
     class_rows : Int[l], default=None
         Rows whose classes are counted, each in its own polytope, of which none was merged. None for
         all rows.
+    approximates : bool, default=False
+        Leave out polytopes of little weight where that saves most of the time.
     """
 
     def __init__(
@@ -111,24 +102,24 @@ class PolytopeCounts(ClassCounts):
         polytopes: Polytopes,
         n_anchors: int,
         class_rows: np.ndarray | None = None,
+        *,
+        approximates: bool = False,
     ):
-        self.partition, self.class_rows = partition, class_rows
+        self.partition, self.class_rows, self._approximates = partition, class_rows, approximates
         self.codes, self._n_rows = codes, len(codes)
         if class_rows is not None:
             self.codes, labels = take_rows(codes, class_rows), labels[class_rows]
             polytopes = polytopes_of(self.codes)
-            n_anchors = len(polytopes)
         self._polytopes, self._n_anchors = polytopes, n_anchors
         self._class_masses = polytopes.sum_by_polytope(labels)
 
     @cached_property
     def _index(self) -> PolytopeIndex:
-        return self.partition.index(
-            self.codes,
-            self._class_masses,
-            rows=self._polytopes.representatives,
-            n_anchors=self._n_anchors,
-        )
+        masses, rows = self._class_masses, self._polytopes.representatives
+        trees = tree_partition_of(self.partition)
+        if trees is None or self._n_anchors:
+            return self.partition.index(self.codes, masses, rows=rows, n_anchors=self._n_anchors)
+        return trees.mass_index(self.codes, masses, rows, approximates=self._approximates)
 
     def query(
         self, codes: np.ndarray, exponents: np.ndarray, *, with_nearest: bool
@@ -223,32 +214,23 @@ def choose_class_rows(
 ) -> np.ndarray | None:
     """Draw the rows whose classes are counted, so that a query meets a bounded number of them.
 
-    The result is Int[l], positions of the rows, increasing; None for all rows, as of any partition
-    but one of trees. ``codes``: Int[n, T]; ``is_counted``: Bool[n, T], where the class of a row
-    counts in a tree, None for all trees.
+    The result is Int[l], their positions, increasing; None for all rows, as of any partition but
+    one of trees. ``codes``: Int[n, T]; ``is_counted``: Bool[n, T], where a row counts in a tree.
 
     A sum of kernels visits each counted row in the leaf of each tree, and what it costs are these
     visits, not the number of rows: fully grown trees have leaves of a few rows however many rows
     there are. Large leaves do not need all of theirs. On 100,000 rows of twenty features, and trees
     of at least five rows a leaf, the NLL was .2741 with 3 of them in a leaf instead of .2731 with
-    all, and a prediction took 22 instead of 55 µs. Up to :data:`MIN_CLASS_ROWS` rows are counted in
-    any case, because the fewer rows there are, the more each of them matters.
+    all, and a prediction took 22 instead of 55 µs. Cells visit few rows however many there are.
     """
     trees = tree_partition_of(partition)
     if trees is None or len(codes) <= MIN_CLASS_ROWS:
         return None
-    meetings = 0
-    for t, n_nodes in enumerate(np.diff(trees.leaf_starts)):
-        nodes = codes[:, t]
-        rows = np.bincount(nodes, minlength=n_nodes)
-        counted = nodes if is_counted is None else nodes[is_counted[:, t]]
-        meetings += int(rows @ np.bincount(counted, minlength=n_nodes))
-    share = MAX_MEETINGS_PER_TREE * trees.n_trees * len(codes) / max(meetings, 1)
-    return (
-        None
-        if share >= 1
-        else draw_rows(len(codes), max(MIN_CLASS_ROWS, round(share * len(codes))))
-    )
+    n_drawn = MAX_ROWS_IN_CELLS
+    if not trees.has_cells(codes):
+        share = MAX_MEETINGS_PER_TREE / max(trees.mean_meetings(codes, is_counted), 1e-9)
+        n_drawn = max(MIN_CLASS_ROWS, round(share * len(codes)))
+    return draw_rows(len(codes), n_drawn) if n_drawn < len(codes) else None
 
 
 def draw_rows(n_rows: int, n_drawn: int | None) -> np.ndarray:
@@ -457,15 +439,15 @@ class KernelDensityGraph:
         self.counts: ClassCounts | None = None
         if labels is not None or distance == "geodesic":
             # Distances to means need nothing of the rows, geodesic ones the index of the counts.
+            needs_nearest = distance == "geodesic"
             self.counts = PolytopeCounts(
                 partition,
                 locations.codes,
                 np.ones((len(locations), 1)) if labels is None else labels,
                 all_polytopes,
-                len(self.polytopes),
-                None
-                if distance == "geodesic"
-                else limits.choose_class_rows(partition, locations.codes),
+                len(self.polytopes) if needs_nearest else 0,
+                None if needs_nearest else limits.choose_class_rows(partition, locations.codes),
+                approximates=limits.class_rows == "auto",
             )
 
     def _fit_gaussians(

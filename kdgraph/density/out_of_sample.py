@@ -195,7 +195,13 @@ class HeldOutRows(MassSource):
         polytopes = polytopes_of(self._codes)
         return graph.with_counts(
             PolytopeCounts(
-                graph.partition, self._codes, self._labels, polytopes, len(polytopes), class_rows
+                graph.partition,
+                self._codes,
+                self._labels,
+                polytopes,
+                0,
+                class_rows,
+                approximates=True,
             )
         )
 

@@ -65,10 +65,10 @@ MIN_PROBABILITY = 1e-6
 _GRID_ROWS = 512
 # Weights below this fraction of the largest one are left out; their sum changes nothing.
 _MIN_RELATIVE_WEIGHT = 1e-3
-# Weight of the exponents that are not evaluated, at most. It moves to the nearest of the others, so
-# that no probability of the average changes by more than this, and by far less where neighbouring
-# exponents have similar posteriors. Each exponent costs a power for every row that a query meets.
-_MAX_MOVED_WEIGHT = 0.01
+# Weight of exponents that are not evaluated, at most: each costs a power for every row that a query
+# meets. It moves to the nearest of the others, so that no probability of the average changes by
+# more than this, and by a tenth of it where posteriors of neighbouring exponents differ by .1.
+_MAX_MOVED_WEIGHT = 0.02
 
 
 @dataclass(frozen=True)
@@ -131,8 +131,7 @@ class QueryPosterior:
                 if weight:
                     total += weight * temper(parent_proba, power)
         for k, weights in enumerate(self.kernel_weights):
-            # All pseudo-counts share the masses, so that each costs a division for a row, and not
-            # one for each of its classes.
+            # Pseudo-counts share the masses: each costs a division for a row, not for each class.
             a, mass = self.pseudo_counts[weights > 0], masses[:, :, k]
             shares = weights[weights > 0] / (mass.sum(axis=1, keepdims=True) + a)
             total += mass * shares.sum(axis=1, keepdims=True)
@@ -256,19 +255,14 @@ def fit_posterior(
 
 
 def _few_exponents(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the exponents that are evaluated, Int[u], and their weights, Float[u, a].
-
-    Those of least weight, up to :data:`_MAX_MOVED_WEIGHT`, are not. ``weights``: Float[k, a].
-    """
+    """Return the exponents that are evaluated, Int[u], and their weights, Float[u, a]."""
     by_exponent = weights.sum(axis=1)
-    order = np.argsort(by_exponent, kind="stable")
-    is_used = np.empty(len(order), dtype=bool)
-    is_used[order] = np.cumsum(by_exponent[order]) > _MAX_MOVED_WEIGHT
-    is_used[order[-1]] = by_exponent.any()
-    used = np.flatnonzero(is_used)
+    order, most = np.argsort(by_exponent, kind="stable"), by_exponent.max()
+    is_light = np.cumsum(by_exponent[order]) <= min(_MAX_MOVED_WEIGHT, by_exponent.sum() - most)
+    used = np.sort(order[~is_light & (most > 0)])
     moved = np.zeros((len(used), weights.shape[1]))
-    for k, of_exponent in enumerate(weights if len(used) else ()):
-        moved[np.abs(used - k).argmin()] += of_exponent
+    for k in np.flatnonzero(by_exponent):
+        moved[np.abs(used - k).argmin()] += weights[k]
     return used, moved
 
 
@@ -294,15 +288,6 @@ def temper(proba: np.ndarray, power: float) -> np.ndarray:
         return proba
     raised = (proba / proba.max(axis=1, keepdims=True)) ** power
     return raised / raised.sum(axis=1, keepdims=True)
-
-
-def additive_smoothing(masses: np.ndarray, pseudo_count: float, prior: np.ndarray) -> np.ndarray:
-    """Return class fractions, Float[n, K], of masses after the addition of pseudo-counts.
-
-    ``masses``: Float[n, K]; ``pseudo_count``: number of added rows, whose classes follow the
-    ``prior``, Float[K].
-    """
-    return (masses + pseudo_count * prior) / (masses.sum(axis=1, keepdims=True) + pseudo_count)
 
 
 def _remembered(

@@ -74,6 +74,8 @@ class BoostedPartition(TreePartition):
 
     takes_missing: ClassVar[bool] = True
     """True, since missing values have a side of each split, and points keep them."""
+    has_narrow_kernel: ClassVar[bool] = True
+    """True: late trees split on little, so that the exponents of the kernel are large."""
 
     def __init__(self, model: Any, n_jobs: int | None = None):
         if hasattr(model, "fit"):
@@ -172,6 +174,23 @@ class _HistogramBoostingPartition(BoostedPartition):
             numbered = self._numbered(tree)
             codes[:, t] = numbered.predict(rows, known_categories, feature_map, n_threads)
         return codes
+
+    def locate(self, X: Any, *, with_proba: bool = True) -> Locations:
+        """Return points, codes, and the probabilities of a classifier, from the values of leaves.
+
+        They are those of ``predict_proba`` to the last bit.
+        """
+        model = self.library_model
+        if not with_proba or self.model is not model or not hasattr(model, "predict_proba"):
+            return super().locate(X, with_proba=with_proba)
+        # The library would send all rows down all trees again. Values are added in its order, and
+        # by its types of numbers.
+        codes, n_outputs = self.encode(X), model.n_trees_per_iteration_
+        baseline = model._baseline_prediction
+        raw = np.zeros((len(codes), n_outputs), dtype=baseline.dtype, order="F") + baseline
+        for t, tree in enumerate(_histogram_trees(model)):
+            raw[:, t % n_outputs] += tree.nodes["value"][codes[:, t]]
+        return Locations(self.embed(X), codes, model._loss.predict_proba(raw))
 
     @classmethod
     def _numbered(cls, tree: Any) -> Any:

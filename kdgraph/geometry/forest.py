@@ -15,8 +15,10 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
-from kdgraph.geometry.leaf_index import LeafIndex, compiled, leaf_similarity
-from kdgraph.geometry.partition import Locations, shares_memory
+from kdgraph.geometry.leaf_cells import CellIndex
+from kdgraph.geometry.leaf_index import LeafIndex, compiled, is_cheaper_by_members, leaf_similarity
+from kdgraph.geometry.out_of_bag import RowIndex
+from kdgraph.geometry.partition import Locations, PolytopeIndex, shares_memory, take_rows
 
 # Rows that go down a tree side by side, so that the memory is read for one while another waits;
 # 64 and 128 take the same time.
@@ -24,6 +26,8 @@ _ROWS_TOGETHER = 64
 # Rows × trees from which on workers that share no memory encode: to send rows and trees takes as
 # long as 10⁶ of them.
 _MIN_STEPS_TO_SEND = 5_000_000
+# Polytopes, and how many of them a row meets in its leaf of a tree, from which on cells pay.
+_MIN_POLYTOPES_IN_CELLS, _MIN_MEETINGS_IN_CELLS = 2048, 60
 # Bit of a split's feature that is set if missing values go to the left.
 _MISSING_LEFT = 1 << 30
 
@@ -65,6 +69,9 @@ class TreePartition:
 
     takes_missing: ClassVar[bool] = False
     """True if rows with missing values have codes, and points that keep the missing values."""
+
+    has_narrow_kernel: ClassVar[bool] = False
+    """True if few of the rows that share leaves with a row have nearly all of the kernel's mass."""
 
     def __init__(self, model: Any, node_counts: Any, n_jobs: int | None = None):
         self.model = model
@@ -130,6 +137,47 @@ class TreePartition:
             n_anchors=n_anchors,
             n_jobs=self.n_jobs,
         )
+
+    def mass_index(
+        self, codes: np.ndarray, class_weights: np.ndarray, rows: np.ndarray, *, approximates: bool
+    ) -> PolytopeIndex:
+        """Return an index of polytopes that is not asked for the nearest one.
+
+        Parameters are those of :meth:`index`. With ``approximates`` it may be by cells.
+        """
+        if approximates and self.has_cells(take_rows(codes, rows)):
+            return CellIndex(codes, class_weights, self.leaf_starts, rows=rows, n_jobs=self.n_jobs)
+        meetings = self.mean_meetings(take_rows(codes, rows))
+        if not is_cheaper_by_members(meetings, len(rows)):
+            return self.index(codes, class_weights, rows=rows)
+        # A polytope with several classes is a row of each.
+        polytope, classes = np.nonzero(class_weights)
+        return RowIndex(
+            take_rows(codes, rows[polytope]),
+            classes,
+            class_weights[polytope, classes],
+            class_weights.shape[1],
+            self.leaf_starts,
+            n_jobs=self.n_jobs,
+        )
+
+    def has_cells(self, codes: np.ndarray) -> bool:
+        """Return True if polytopes with these codes, Int[p, T], are searched by cells."""
+        is_large = self.has_narrow_kernel and len(codes) >= _MIN_POLYTOPES_IN_CELLS
+        return is_large and self.mean_meetings(codes) >= _MIN_MEETINGS_IN_CELLS
+
+    def mean_meetings(self, codes: np.ndarray, is_counted: np.ndarray | None = None) -> float:
+        """Return how many counted rows a row meets in its leaf of a tree, on average.
+
+        ``codes``: Int[n, T]; ``is_counted``: Bool[n, T], where a row counts in a tree; None: all.
+        """
+        meetings = 0
+        for t, n_nodes in enumerate(np.diff(self.leaf_starts)):
+            nodes = codes[:, t]
+            rows = np.bincount(nodes, minlength=n_nodes)
+            counted = nodes if is_counted is None else nodes[is_counted[:, t]]
+            meetings += int(rows @ np.bincount(counted, minlength=n_nodes))
+        return meetings / max(codes.size, 1)
 
 
 class ForestPartition(TreePartition):

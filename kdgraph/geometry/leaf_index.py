@@ -367,7 +367,7 @@ class LeafIndex:
         # the number of visited members, which is known here.
         sizes = self._starts[leaves + 1] - self._starts[leaves]
         visits = sizes[leaves >= 0].sum()
-        if visits <= _MAX_VISIT_FRACTION * len(codes) * self.n_polytopes * self.n_trees:
+        if is_cheaper_by_members(visits / (len(codes) * self.n_trees), self.n_polytopes):
             members = leaves, self._starts, self._members
             query_by_members(*members, polytopes, self._is_integer, powers, masses, nearest)
         else:
@@ -417,6 +417,14 @@ class LeafIndex:
                 ).T
             self._tiles = tiles
         return self._tiles
+
+
+def is_cheaper_by_members(meetings: float, n_polytopes: int) -> bool:
+    """Return True if a query visits the members of its leaves instead of all polytopes.
+
+    ``meetings``: members of its leaf of a tree, on average.
+    """
+    return meetings <= _MAX_VISIT_FRACTION * n_polytopes
 
 
 def _round_up(n: int, step: int) -> int:

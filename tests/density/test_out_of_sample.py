@@ -86,20 +86,20 @@ def test_posterior_is_the_likelihood_weighted_average(kdf):
     weights = np.exp(np.min(scores) - np.array(scores))
     weights[weights < 1e-3] = 0
     weights, new = weights / weights.sum(), np.array(new)
-    # Exponents of which all together weigh at most .01 in the kernel take the posteriors of the
+    # Exponents of which all together weigh at most .02 in the kernel take the posteriors of the
     # nearest other one.
     factors = EXPONENT_FACTOR_GRID[::2]
     shape = (len(factors), len(PSEUDO_COUNT_GRID[::2]), 2, 21)
     of_kernel = (weights.reshape(shape) * (1 - np.linspace(0, 1, 21))).sum(axis=(1, 2, 3))
     lightest = sorted(range(len(factors)), key=lambda k: of_kernel[k])
-    others = [k for i, k in enumerate(lightest) if of_kernel[lightest[: i + 1]].sum() > 0.01]
+    others = [k for i, k in enumerate(lightest) if of_kernel[lightest[: i + 1]].sum() > 0.02]
     nearest = [min(sorted(others), key=lambda other: abs(other - k)) for k in range(len(factors))]
     exact = np.tensordot(weights, new, 1)
     average = np.tensordot(
         weights, new.reshape(*shape, *exact.shape)[nearest].reshape(new.shape), 1
     )
     assert len(others) < np.count_nonzero(of_kernel)
-    assert np.abs(average - exact).max() < 0.01
+    assert np.abs(average - exact).max() < 0.02
     without_maps = replace(kdf.posterior_, maps=PosteriorMaps())
     query_result = kdf.graph_.query(kdf.graph_.partition.locate(TEST), without_maps.exponents)
     actual, log_density = without_maps(query_result, kdf.graph_)
