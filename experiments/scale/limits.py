@@ -111,6 +111,7 @@ def measure(table: str, seed: int) -> Iterator[dict[str, Any]]:
                     (graph, "MAX_MEETINGS_PER_TREE", np.inf if most is None else most),
                     (graph, "MIN_CLASS_ROWS", 1),
                     (out_of_sample, "MAX_NLL_LOSS", np.inf),
+                    (out_of_sample, "MIN_LOWERED_ROWS", np.inf),
                 ):
                     constants.enter_context(patch.object(module, name, value))
             model = fit()

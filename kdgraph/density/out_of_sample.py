@@ -36,7 +36,7 @@ from kdgraph.density.graph import (
     draw_rows,
 )
 from kdgraph.density.posterior import PosteriorParameters, QueryPosterior, fit_posterior, mean_nll
-from kdgraph.geometry import Locations, Partition, polytopes_of
+from kdgraph.geometry import Locations, Partition, forest_partition_of, polytopes_of
 
 # Training rows that choose the parameters, every s-th one, and held-out rows by which the number of
 # counted rows is judged. The standard error of their mean NLL is then below .01 nats, and that of
@@ -45,8 +45,12 @@ _MAX_SEARCH_ROWS = 5_000
 MAX_CLASS_ROWS = 32_768
 """Number of counted rows up to which an "auto" limit is raised where that pays."""
 MAX_NLL_LOSS = 0.001
-"""Nats of mean NLL by which a posterior may be better with twice as many counted rows; if it is
-better by more, an "auto" limit is raised to them.
+"""Nats of mean NLL that rows which are not counted may cost, as twice as many rows, of which an
+"auto" limit is raised to those that lower it by more, or as those that a limit is lowered by.
+"""
+MIN_LOWERED_ROWS, LEAST_CLASS_ROWS = 16_384, 2_048
+"""Numbers of counted rows from and down to which an "auto" limit is lowered. With fewer rows a fit
+would take longer by half for a prediction that is faster by a tenth.
 """
 
 
@@ -88,18 +92,16 @@ def fit_graph(
     *,
     raises: bool,
 ) -> tuple[KernelDensityGraph, QueryPosterior]:
-    """Fit the posterior, and double the rows whose classes are counted while that pays.
+    """Fit the posterior, and choose the number of rows whose classes are counted.
 
     ``graph`` has the counted rows of :func:`~kdgraph.density.graph.choose_class_rows`; with
-    ``raises`` more of them may be counted. The result is the first graph for which twice as many
-    counted rows, with the same parameters of the posterior, lower the NLL by no more than
-    :data:`MAX_NLL_LOSS`, or one with all rows, or with :data:`MAX_CLASS_ROWS`; and its posterior.
+    ``raises`` more or fewer of them may be counted. They are doubled, up to :data:`MAX_CLASS_ROWS`,
+    while that lowers the NLL by more than :data:`MAX_NLL_LOSS`, and otherwise halved, down to
+    :data:`LEAST_CLASS_ROWS`, while all that are left out cost no more than that. More rows are
+    tried with the same parameters of the posterior, fewer with parameters that are fitted to them.
 
-    The number of counted rows that a row meets bounds the time of a prediction, but not the error.
-    In the small leaves of fully grown forests a few of them cost less than .001 of NLL on most
-    tables, but on a table of electricity prices with 31,718 rows half of the rows cost .003. In the
-    large leaves of boosted trees every row counts: of 100,000 simulated rows, all cost eight times
-    the time of 16,384, and lower the NLL from .321 to .312. So the time has a bound too.
+    How many rows the error needs depends on the table: on simulated ones 2,048 or 4,096 cost .001
+    of NLL, but on electricity prices with 31,718 rows half of the rows cost .003.
     """
     judged = slice(None, None, max(1, len(source.rows) // _MAX_SEARCH_ROWS))
     fit = partial(
@@ -111,23 +113,37 @@ def fit_graph(
         n_rows=source.n_train,
         average=source.averages,
     )
+    posterior = fit(partial(source.masses_at, graph))
+    if not raises or graph.counts is None or graph.distance == "geodesic":
+        return graph, posterior
+    class_rows = graph.counts.class_rows
+    n_first = source.n_countable if class_rows is None else len(class_rows)
+
+    def count(n: int) -> KernelDensityGraph:
+        return source.with_class_rows(graph, draw_rows(source.n_countable, n))
 
     def nll(graph: KernelDensityGraph, posterior: QueryPosterior) -> float:
         masses = source.masses_at(graph, posterior.exponents)(judged)
         return mean_nll(posterior.mix(masses, source.parent_proba[judged]), source.rows[judged])
 
-    posterior, most = fit(partial(source.masses_at, graph)), min(source.n_countable, MAX_CLASS_ROWS)
-    while raises and graph.counts is not None:
-        class_rows = graph.counts.class_rows
-        if class_rows is None or len(class_rows) >= most:
+    # The posterior is fitted again only where it pays, because the fit takes most of the time.
+    n, most, found = n_first, min(source.n_countable, MAX_CLASS_ROWS), graph
+    while n < most:
+        n = min(2 * n, most)
+        larger = count(n)
+        if nll(larger, posterior) >= nll(found, posterior) - MAX_NLL_LOSS:
             break
-        # The posterior is fitted again only where it pays, because the fit takes most of the time.
-        more = draw_rows(source.n_countable, min(2 * len(class_rows), most))
-        larger = source.with_class_rows(graph, more)
-        if nll(larger, posterior) >= nll(graph, posterior) - MAX_NLL_LOSS:
+        found, posterior = larger, fit(partial(source.masses_at, larger))
+    can_lower = found is graph and MIN_LOWERED_ROWS <= n_first <= MAX_CLASS_ROWS
+    if not can_lower or forest_partition_of(graph.partition) is None:
+        return found, posterior
+    allowed, n = nll(graph, posterior) + MAX_NLL_LOSS, n_first // 2
+    while n >= LEAST_CLASS_ROWS and (smaller := count(n)) is not graph:
+        other = fit(partial(source.masses_at, smaller))
+        if nll(smaller, other) > allowed:
             break
-        graph, posterior = larger, fit(partial(source.masses_at, larger))
-    return graph, posterior
+        found, posterior, n = smaller, other, n // 2
+    return found, posterior
 
 
 class HeldOutRows(MassSource):

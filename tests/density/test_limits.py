@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.frozen import FrozenEstimator
 
 from kdgraph import KernelDensityForest
@@ -16,7 +17,7 @@ from kdgraph.density.out_of_sample import HeldOutRows, fit_graph
 from kdgraph.density.posterior import PosteriorParameters
 from kdgraph.density.published import Figure1Forest, PaperForest, ReferenceForest
 from kdgraph.errors import ParameterError
-from kdgraph.geometry import polytopes_of
+from kdgraph.geometry import partition_of, polytopes_of
 
 FORESTS = {
     "kdgraph": KernelDensityForest,
@@ -178,7 +179,7 @@ class RowsOfLoss:
         return lambda chunk: masses[chunk]
 
     def with_class_rows(self, graph, class_rows):
-        return SimpleNamespace(counts=SimpleNamespace(class_rows=class_rows))
+        return SimpleNamespace(distance="scaled", counts=SimpleNamespace(class_rows=class_rows))
 
     def fit(self, class_rows):
         """Return the number of counted rows after the fit."""
@@ -207,6 +208,31 @@ def test_counted_rows_are_not_doubled_beyond_a_bound(monkeypatch):
     monkeypatch.setattr(out_of_sample, "MAX_CLASS_ROWS", 300)
     for n_first, n_last in [(100, 300), (300, 300), (400, 400)]:
         assert RowsOfLoss(lambda n: 1.0 - 0.002 * n).fit(np.arange(n_first)) == n_last
+
+
+def test_counted_rows_are_halved_while_all_that_are_left_out_cost_at_most_1e_3(
+    problem, monkeypatch
+):
+    losses = {800: 0.5, 1000: 0.4995, 400: 0.5006, 200: 0.5009, 100: 0.5015}
+    monkeypatch.setattr(out_of_sample, "MIN_LOWERED_ROWS", 800)
+    parameters = PosteriorParameters(parent_weight=0.0)
+
+    def fit(partition, least):
+        monkeypatch.setattr(out_of_sample, "LEAST_CLASS_ROWS", least)
+        source = RowsOfLoss(losses.get)
+        first = source.with_class_rows(None, np.arange(800))
+        first.partition = partition
+        return source, fit_graph(first, source, np.full(2, 0.5), parameters, raises=True)
+
+    for least, last, fitted in ((50, 200, [800, 400, 200, 100]), (300, 400, [800, 400])):
+        source, (found, posterior) = fit(problem.partition, least)
+        assert len(found.counts.class_rows) == last and source.fitted == fitted
+        assert len(posterior.exponents)
+    # The cells of boosted trees take about the same time for fewer rows.
+    X, y = problem.train.X, problem.train.y
+    boosted = partition_of(HistGradientBoostingClassifier(max_iter=2).fit(X, y))
+    source, (found, _) = fit(boosted, 50)
+    assert len(found.counts.class_rows) == 800 and source.fitted == [800]
 
 
 @pytest.mark.parametrize("way", ["oob", "held out"])
