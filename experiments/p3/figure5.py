@@ -20,12 +20,12 @@ from experiments.common.frames import seeds_of
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
 from experiments.common.settings import by_size
+from experiments.p3.gradient_sign import MAX_INTENSITY
 from experiments.p3.images import CIFAR, FREE
 from experiments.p3.panels import Curve, Panel, side_by_side
 from experiments.p3.records import DETECTED
 from kdgraph.errors import KdgError
 from kdgraph.figures.style import BLUE, VERMILLION, PlotStyle
-from kdgraph.parents.networks.gradient_sign import _MAX_INTENSITY
 
 PAPER = Path(__file__).parent
 EXPERIMENT = "paper/p3/cifar_fgsm"
@@ -58,7 +58,7 @@ def _rows(record: Record) -> Iterator[dict[str, Any]]:
             and entry["metric"] == "auroc"
             and "epsilon" in (entry.get("params") or {})
         ):
-            level = round(_MAX_INTENSITY * entry["params"]["epsilon"])
+            level = round(MAX_INTENSITY * entry["params"]["epsilon"])
             place = {**shared, "set": entry["ood"].rpartition("/")[2], "level": level}
             yield {**place, "value": entry["value"]}
 
@@ -76,7 +76,7 @@ def figure_5(frame: pd.DataFrame) -> Figure:
             )
         ticks = sorted(rows.level.unique().astype(float))
         panels[f"{TITLES[str(dataset)]} in distribution"] = Panel(
-            curves, f"step of FGSM, of {_MAX_INTENSITY}", ylim=(0.4, 1.02), ticks=ticks
+            curves, f"step of FGSM, of {MAX_INTENSITY}", ylim=(0.4, 1.02), ticks=ticks
         )
     seeds = seeds_of(frame)
     note = "AUROC of rows in sets of 100, labels given or shuffled; 0: images as they are; "

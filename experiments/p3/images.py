@@ -18,9 +18,9 @@ from experiments.common.markdown import spread, table
 from experiments.common.runs import Record, runs_of
 from experiments.common.settings import by_size, differing_settings
 from experiments.common.titles import titles
+from experiments.p3.gradient_sign import MAX_INTENSITY
 from experiments.p3.records import DETECTED
 from experiments.p3.study import Study, measured, tables
-from kdgraph.parents.networks.gradient_sign import _MAX_INTENSITY
 
 # Grey sets of MedMNIST, whose means Table 3 prints (tables 1 and 2 of Appendix E have each).
 MEDMNIST = titles("p3", "images")["medmnist"]
@@ -73,7 +73,7 @@ def fgsm(rows: str, records: Sequence[Record]) -> str:
             "title": (f"{dataset} against {entry['ood']}: {', '.join(filter(None, [method, s]))}"),
             "seed": record["seed"],
         }
-        | {"value": entry["value"], "level": round(_MAX_INTENSITY * entry["params"]["epsilon"])}
+        | {"value": entry["value"], "level": round(MAX_INTENSITY * entry["params"]["epsilon"])}
         for record, (dataset, method), s in zip(
             records, named, differing_settings(records, named), strict=True
         )
@@ -81,7 +81,7 @@ def fgsm(rows: str, records: Sequence[Record]) -> str:
     ]
     frame = pd.DataFrame(result)
     levels = sorted(frame.level.unique())
-    columns = ["AUROC against", *(f"ε = {level}/{_MAX_INTENSITY}" for level in levels)]
+    columns = ["AUROC against", *(f"ε = {level}/{MAX_INTENSITY}" for level in levels)]
     lines = (
         [str(title), *(spread(group[group.level == at].value, 100, 1) for at in levels)]
         for title, group in frame.groupby("title", sort=False)

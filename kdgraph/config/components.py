@@ -179,8 +179,10 @@ def target_of(node: Node, path: str = "component") -> Any:
     except (ImportError, AttributeError, ValueError) as error:
         if library := missing_library(error):
             raise ConfigError(needs_library(f"{path}._target_: {target}", library)) from error
+        is_of_paper = module.startswith("experiments.")
+        way_out = "run kdg in a checkout of kdgraph" if is_of_paper else "it must be on PYTHONPATH"
         raise ConfigError(
-            f"{path}._target_: cannot import '{target}' ({error}); it must be on PYTHONPATH"
+            f"{path}._target_: cannot import '{target}' ({error}); {way_out}"
         ) from error
 
 

@@ -10,7 +10,7 @@ from kdgraph.parents.boosted_regressors import (
     QuantileBoosting,
 )
 from kdgraph.parents.boosting import BoostedTreesClassifier
-from kdgraph.parents.classifiers import LatentClassifier, PrecomputedScores
+from kdgraph.parents.classifiers import PrecomputedScores
 from kdgraph.parents.forest_regressors import ExtraTreesOutcomes, RandomForestOutcomes
 from kdgraph.parents.predictive import ProbabilisticRegressor, distribution_from_predictions
 from kdgraph.parents.preprocessing import (
@@ -29,7 +29,6 @@ __all__ = [
     "ExtraTreesOutcomes",
     "GammaGlm",
     "GaussianLinear",
-    "LatentClassifier",
     "LatentSemanticAnalysis",
     "NaturalGradientBoosting",
     "NearestNeighbourRegressor",

@@ -38,7 +38,7 @@ def other(name: str, id: int) -> dict:
 def perturbed(images: dict | None) -> dict:
     return {
         "name": "perturbed",
-        "_target_": "kdgraph.parents.networks.FastGradientSign",
+        "_target_": "experiments.p3.gradient_sign.FastGradientSign",
         "images": images and {k: images[k] for k in images if k != "name"},
     }
 

@@ -40,7 +40,7 @@ SMALL_PARENTS: dict[str, dict[str, Any]] = {
     "PrecomputedScores": {},
     "LatentClassifier": {
         "encoder": {
-            "_target_": "kdgraph.parents.networks.ConvolutionalAutoencoder",
+            "_target_": "experiments.p3.autoencoder.ConvolutionalAutoencoder",
             "max_epochs": 1,
         },
         "classifier": {"_target_": "sklearn.ensemble.ExtraTreesClassifier", "n_estimators": 5},
@@ -95,7 +95,7 @@ PACKAGES = {"ngboost": "ngboost"} | {
 # Parents with weights that are downloaded.
 PRETRAINED = ("paper/p1/vit",)
 BOOSTED = ("catboost", "hist_gradient_boosting", "lightgbm", "xgboost")
-TREES = ("random_forest", "extra_trees", "extra_trees_latent", *BOOSTED)
+TREES = ("random_forest", "extra_trees", "paper/p3/extra_trees_latent", *BOOSTED)
 # Parents of optional libraries, which are tested where these are installed.
 ABSENT = [
     name for name in ("catboost", "lightgbm", "xgboost") if importlib.util.find_spec(name) is None

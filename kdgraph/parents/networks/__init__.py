@@ -7,14 +7,12 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(needs_library(__name__, "torch"), name="torch") from error
 
-from kdgraph.parents.networks.autoencoder import ConvolutionalAutoencoder
 from kdgraph.parents.networks.checkpoint import TrainingProgress
 from kdgraph.parents.networks.classifier import NetworkClassifier, TorchClassifier
 from kdgraph.parents.networks.convolutional import ConvolutionalNetwork, ResidualNetwork
 from kdgraph.parents.networks.encoder import EncoderNetwork, SupervisedContrastiveLoss
 from kdgraph.parents.networks.ensembles import MonteCarloDropout, MultilayerPerceptronEnsemble
 from kdgraph.parents.networks.exposure import Acet, Ceda, EnergyMargin, Exposure, OutlierExposure
-from kdgraph.parents.networks.gradient_sign import FastGradientSign
 from kdgraph.parents.networks.mlp import MultilayerPerceptron, MultilayerPerceptronRegressor
 from kdgraph.parents.networks.network import Network
 from kdgraph.parents.networks.outlier_sources import (
@@ -30,13 +28,11 @@ from kdgraph.parents.networks.regressor import NetworkRegressor
 __all__ = [
     "Acet",
     "Ceda",
-    "ConvolutionalAutoencoder",
     "ConvolutionalNetwork",
     "DatasetOutliers",
     "EncoderNetwork",
     "EnergyMargin",
     "Exposure",
-    "FastGradientSign",
     "MixedOutliers",
     "MonteCarloDropout",
     "MultilayerPerceptron",

@@ -12,13 +12,13 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from torch import nn
 
+from experiments.p3.autoencoder import ConvolutionalAutoencoder
 from kdgraph import DensityGate, KernelDensityNetwork
 from kdgraph.detection import KthNeighbourDistance, Mahalanobis, Odin, VirtualLogit
 from kdgraph.geometry.activations import ActivationPartition, DeviceCodeIndex
 from kdgraph.geometry.code_index import CodeIndex
 from kdgraph.parents.networks import (
     Acet,
-    ConvolutionalAutoencoder,
     ConvolutionalNetwork,
     EncoderNetwork,
     EnergyMargin,

@@ -13,11 +13,11 @@ from sklearn.base import clone
 from sklearn.datasets import make_moons
 from torch import nn
 
+from experiments.p3.autoencoder import ConvolutionalAutoencoder
 from kdgraph import DensityGate, KernelDensityNetwork
 from kdgraph.calibration import OdinCalibration
 from kdgraph.detection import Odin, VirtualLogit
 from kdgraph.parents.networks import (
-    ConvolutionalAutoencoder,
     MonteCarloDropout,
     MultilayerPerceptron,
     MultilayerPerceptronEnsemble,

@@ -8,16 +8,16 @@ from scipy.special import log_softmax
 from sklearn.datasets import load_digits
 from sklearn.ensemble import ExtraTreesClassifier
 
-from kdgraph.data.dataset import Dataset, OodSet, Splits
-from kdgraph.data.ood import CompositeOod
-from kdgraph.errors import DataError, DataNotAvailable, ParameterError
-from kdgraph.parents.networks import ConvolutionalNetwork
-from kdgraph.parents.networks.gradient_sign import (
+from experiments.p3.gradient_sign import (
     _MAX_CACHED_NETWORKS,
     FastGradientSign,
     _network_cache,
     _train_cached,
 )
+from kdgraph.data.dataset import Dataset, OodSet, Splits
+from kdgraph.data.ood import CompositeOod
+from kdgraph.errors import DataError, DataNotAvailable, ParameterError
+from kdgraph.parents.networks import ConvolutionalNetwork
 
 
 def network(**options) -> ConvolutionalNetwork:

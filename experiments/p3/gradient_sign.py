@@ -20,7 +20,7 @@ from kdgraph.parameters import Count, NonNegative, check_parameters
 from kdgraph.parents.networks.network import Network
 
 # Intensity of a pixel of value 1.
-_MAX_INTENSITY = 255
+MAX_INTENSITY = 255
 # Number of trained networks that are kept in memory.
 _MAX_CACHED_NETWORKS = 2
 # Trained networks by a hash of their training rows and settings, least recently used first.
@@ -101,8 +101,8 @@ class FastGradientSign:
         for images in chain(first_set, image_sets):
             sign = np.sign(network.input_gradient(images.X, _predicted_class_loss))
             for level in map(float, self.epsilons):
-                epsilon = np.float32(level / _MAX_INTENSITY)
-                step = f"{level:g}/{_MAX_INTENSITY}"
+                epsilon = np.float32(level / MAX_INTENSITY)
+                step = f"{level:g}/{MAX_INTENSITY}"
                 facts = {
                     **images.facts,
                     "perturbed": f"{step} against a network of test accuracy {accuracy}",
@@ -110,7 +110,7 @@ class FastGradientSign:
                 yield replace(
                     images,
                     X=np.clip(images.X + epsilon * sign, 0, 1),
-                    params={**images.params, "epsilon": level / _MAX_INTENSITY},
+                    params={**images.params, "epsilon": level / MAX_INTENSITY},
                     id_values=(),
                     facts=facts,
                 )

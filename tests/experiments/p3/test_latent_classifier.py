@@ -12,12 +12,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
+from experiments.p3.autoencoder import ConvolutionalAutoencoder, LatentClassifier
 from kdgraph import KernelDensityForest
 from kdgraph.config.compatibility import takes
 from kdgraph.detection import TreeHamming
 from kdgraph.geometry import partition_kind, partition_of
-from kdgraph.parents.classifiers import LatentClassifier, clone_for_new_labels
-from kdgraph.parents.networks import ConvolutionalAutoencoder
+from kdgraph.parents.classifiers import clone_for_new_labels
 from kdgraph.persistence import from_bytes, to_bytes
 
 

@@ -10,9 +10,8 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
+from experiments.p3.autoencoder import ConvolutionalAutoencoder, ReconstructionLoss
 from kdgraph.errors import ParameterError
-from kdgraph.parents.networks import ConvolutionalAutoencoder
-from kdgraph.parents.networks.autoencoder import ReconstructionLoss
 from kdgraph.persistence import from_bytes, to_bytes
 
 COLOURS = {"channels": (16, 32, 64), "strides": (1, 2, 2), "downsampling": "stride"}

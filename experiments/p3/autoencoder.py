@@ -1,7 +1,6 @@
-"""Convolutional autoencoder that converts images to short vectors.
+"""Convolutional autoencoder of images, and classifiers of its latents.
 
-Estimators that require vectors, such as forests, can use it as a preprocessing step, as in TOOD
-(Section 5.1 and Appendix C).
+Forests, which require vectors, are fitted to latents of images in TOOD (Section 5.1, Appendix C).
 """
 
 from __future__ import annotations
@@ -15,6 +14,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from torch import Tensor, nn
 
@@ -274,3 +275,77 @@ class ConvolutionalAutoencoder(Network):
     def describe(self) -> dict[str, Any]:
         """Return a summary of the training for the record, with the reconstruction error."""
         return super().describe() | {"reconstruction_error": self.reconstruction_error_}
+
+
+class LatentClassifier(Pipeline):
+    """Pipeline of a transformer and a classifier, both of which are parameters.
+
+    A config can thus describe both. The estimator can be used wherever a pipeline of scikit-learn
+    can: its polytopes, leaves and distances are those of the classifier, in the latent space.
+
+    Parameters
+    ----------
+    encoder : transformer
+        Such as :class:`ConvolutionalAutoencoder`.
+    classifier : classifier
+        Classifier of vectors, the outputs of the transformer.
+
+    Notes
+    -----
+    Rows have the shape that ``encoder`` takes, which is not included in the tags of scikit-learn's
+    own pipelines.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import ExtraTreesClassifier
+    >>> images = np.random.default_rng(0).random((20, 1, 8, 8), dtype=np.float32)
+    >>> y = np.arange(20) % 2
+    >>> encoder = ConvolutionalAutoencoder(max_epochs=1, device="cpu", random_state=0)
+    >>> model = LatentClassifier(encoder, ExtraTreesClassifier(10, random_state=0))
+    >>> model.fit(images, y).score(images, y)
+    1.0
+    """
+
+    def __init__(self, encoder: Any, classifier: Any) -> None:
+        super().__init__([("encoder", encoder), ("classifier", classifier)])
+
+    def fit(self, X, y=None, *, X_unlabelled=(), **params):
+        """Fit both steps to rows that the encoder takes, and their labels.
+
+        The encoder is trained on ``X_unlabelled`` too, further sets of rows like X, such as those
+        that are predicted afterwards; see
+        :class:`ConvolutionalAutoencoder`. ``params`` are parameters of
+        the ``fit`` of the steps, as for scikit-learn's pipelines.
+        """
+        if len(X_unlabelled):
+            params["encoder__X_unlabelled"] = X_unlabelled
+        return super().fit(X, y, **params)
+
+    @property
+    def paper_protocol(self) -> str | None:
+        """State "unlabelled" if the encoder is trained on the rows to predict, as in TOOD."""
+        return "unlabelled" if getattr(self.encoder, "unlabelled_epochs", 0) else None
+
+    @property
+    def encoder(self) -> Any:
+        """The first step."""
+        return self.steps[0][1]
+
+    @property
+    def classifier(self) -> Any:
+        """The last step."""
+        return self.steps[-1][1]
+
+    def _validate_names(self, names: Any) -> None:
+        """Allow steps with the names of parameters, which scikit-learn refuses.
+
+        A step could hide a parameter there. Here they are the same objects.
+        """
+
+    def __getitem__(self, ind: Any) -> Any:
+        return Pipeline(self.steps[ind]) if isinstance(ind, slice) else super().__getitem__(ind)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.encoder).input_tags
+        return tags
