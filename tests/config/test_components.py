@@ -79,6 +79,15 @@ def test_an_absent_library_is_named_with_its_installation(library, target, packa
     )
 
 
+def test_a_class_of_a_paper_that_is_absent_needs_a_checkout():
+    with pytest.raises(ConfigError) as caught:
+        target_of({"_target_": "experiments.no_paper.Model"}, "parent")
+    assert str(caught.value) == (
+        "parent._target_: cannot import 'experiments.no_paper.Model' (No module named"
+        " 'experiments.no_paper'); run kdg in a checkout of kdgraph"
+    )
+
+
 def test_parameters_that_a_class_passes_on_are_those_of_its_base():
     class Base:
         def __init__(self, depth: int = 3, rounds: int = 10):

@@ -213,8 +213,8 @@ INVALID_PARAMETERS = {
         "optimizer must be one of adam, sgd, got 'evil'",
     ),
     "layer for text": (
-        lambda: EncoderNetwork(pretrain=nn.ReLU()),
-        "pretrain must be one of none, contrastive, got ReLU()",
+        lambda: EncoderNetwork(weights=nn.ReLU()),
+        "weights must be one of pretrained, random, got ReLU()",
     ),
 }
 

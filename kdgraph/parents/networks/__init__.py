@@ -10,7 +10,7 @@ except ModuleNotFoundError as error:
 from kdgraph.parents.networks.checkpoint import TrainingProgress
 from kdgraph.parents.networks.classifier import NetworkClassifier, TorchClassifier
 from kdgraph.parents.networks.convolutional import ConvolutionalNetwork, ResidualNetwork
-from kdgraph.parents.networks.encoder import EncoderNetwork, SupervisedContrastiveLoss
+from kdgraph.parents.networks.encoder import EncoderNetwork
 from kdgraph.parents.networks.ensembles import MonteCarloDropout, MultilayerPerceptronEnsemble
 from kdgraph.parents.networks.exposure import Acet, Ceda, EnergyMargin, Exposure, OutlierExposure
 from kdgraph.parents.networks.mlp import MultilayerPerceptron, MultilayerPerceptronRegressor
@@ -47,7 +47,6 @@ __all__ = [
     "PermutedOutliers",
     "QuantileNetwork",
     "ResidualNetwork",
-    "SupervisedContrastiveLoss",
     "TorchClassifier",
     "TrainingProgress",
 ]

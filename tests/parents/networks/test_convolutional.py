@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from sklearn.datasets import load_digits
 from torch import nn
 
 from kdgraph.parents.networks import ConvolutionalNetwork
+from kdgraph.parents.networks.convolutional import RandomView, random_view
 
 
 def make_module(architecture: str, shape: tuple[int, ...]) -> nn.Module:
@@ -106,3 +108,36 @@ def test_biases_start_at_zero_and_weights_within_glorots_bound():
             bound = (6 / (receptive * sum(layer.weight.shape[:2]))) ** 0.5
             # The largest of at least 20 uniform draws is below .8 with probability .8^20 = .01.
             assert 0.8 * bound < layer.weight.abs().max() <= bound
+
+
+def test_view_is_a_crop_of_the_padded_image_or_mirrored():
+    images = torch.arange(1.0, 2 * 3 * 5 * 4 + 1).reshape(2, 3, 5, 4).repeat(40, 1, 1, 1)
+    views = random_view(images, 2, torch.Generator().manual_seed(0)).numpy()
+    seen_crops = set()
+    for image, view in zip(images.numpy(), views, strict=True):
+        padded = np.pad(image, ((0, 0), (2, 2), (2, 2)))
+        crops = {
+            (y, x, flip): padded[:, y : y + 5, x : x + 4][:, :, :: -1 if flip else 1]
+            for y in range(5)
+            for x in range(5)
+            for flip in (0, 1)
+        }
+        matching_keys = [key for key, crop in crops.items() if np.array_equal(crop, view)]
+        assert len(matching_keys) == 1
+        seen_crops |= set(matching_keys)
+    assert {flip for *_, flip in seen_crops} == {0, 1}
+    assert {y for y, *_ in seen_crops} == {x for _, x, _ in seen_crops} == set(range(5))
+
+
+def test_views_are_determined_by_the_generator():
+    images = torch.rand(8, 1, 6, 6, generator=torch.Generator().manual_seed(0))
+    first, repeated, other_seed = (
+        random_view(images, generator=torch.Generator().manual_seed(seed)) for seed in (3, 3, 4)
+    )
+    assert torch.equal(first, repeated)
+    assert not torch.equal(first, other_seed)
+
+
+def test_random_views_are_views_in_training_only():
+    images = torch.rand(4, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(RandomView().eval()(images), images)

@@ -68,11 +68,9 @@ IMAGE_CLASSIFIERS = {
     "simple": ConvolutionalNetwork(**QUICK),
     "lenet": ConvolutionalNetwork(architecture="lenet", **QUICK),
     "resnet": ResidualNetwork(depth=8, width=4, augment=True, **QUICK),
-    "contrastive": EncoderNetwork(
+    "encoder": EncoderNetwork(
         model_options={"depth": 8, "width": 4},
         embedding_size=8,
-        pretrain="contrastive",
-        pretrain_epochs=1,
         **QUICK,
     ),
 }

@@ -1,4 +1,4 @@
-"""Encoders by name: loading, adapting, pretraining, freezing, with tiny local models."""
+"""Encoders by name: loading, adapting, freezing, with tiny local models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch import nn
 
 from kdgraph.errors import UsageError
 from kdgraph.parents.networks import image_models
-from kdgraph.parents.networks.encoder import EncoderNetwork, SupervisedContrastiveLoss
+from kdgraph.parents.networks.encoder import EncoderNetwork
 from kdgraph.parents.networks.image_models import (
     flatten_model_output,
     is_import_path,
@@ -108,7 +108,6 @@ def network(model: str = "resnet20", **changes) -> EncoderNetwork:
         "embedding_size": 5,
         "hidden": (7,),
         "max_epochs": 2,
-        "pretrain_epochs": 2,
         "batch_size": 16,
         "learning_rate": 1e-2,
     }
@@ -150,9 +149,7 @@ def test_embedding_is_the_input_of_the_head(factory, changes, width):
         )
 
 
-@pytest.mark.parametrize(
-    "changes", [{}, {"pretrain": "contrastive", "augment": True}, {"freeze": True}]
-)
+@pytest.mark.parametrize("changes", [{}, {"freeze": True}])
 def test_is_determined_by_the_seed_and_pickles(factory, changes):
     X, y = make_half_bright_images()
     first = network(f"{factory}:maps", **changes).fit(X, y.astype(str))
@@ -174,85 +171,20 @@ def test_learns_half_bright_images():
     assert fitted.score(*make_half_bright_images(64, seed=1)) > 0.9
 
 
-@pytest.mark.parametrize("pretrain", ["none", "contrastive"])
-def test_freeze_fixes_the_encoder_and_a_pretrained_projection(factory, pretrain):
+def test_freeze_fixes_the_encoder_alone(factory):
     X, y = make_half_bright_images()
-    options = {
-        "pretrain": pretrain,
-        "patience": None,
-    }  # with patience, held-out rows would be missing from max_epochs=3
+    # With patience, held-out rows would be missing from max_epochs=3.
+    options = {"patience": None}
     before, after = (
         network(f"{factory}:maps", freeze=True, max_epochs=epochs, **options).fit(X, y).module_
         for epochs in (0, 3)
     )
     # This includes the statistics of batch normalisation.
     assert equal(state(before.encoder), state(after.encoder))
-    assert equal(state(before.embedding), state(after.embedding)) == (pretrain == "contrastive")
+    assert not equal(state(before.embedding), state(after.embedding))
     assert not equal(state(before.head), state(after.head))
     tuned = network(f"{factory}:maps", max_epochs=3, **options).fit(X, y).module_
     assert not equal(state(before.encoder), state(tuned.encoder))
-
-
-def test_contrastive_pretraining_separates_the_classes(factory):
-    X, y = make_half_bright_images(64)
-    options = {
-        "model_options": {"depth": 8, "width": 4},
-        "max_epochs": 0,
-        "freeze": True,
-        "batch_size": 32,
-    }
-    plain, trained = (
-        network(**options).fit(X, y),
-        network(**options, pretrain="contrastive", pretrain_epochs=3).fit(X, y),
-    )
-
-    def loss(fitted) -> float:
-        return SupervisedContrastiveLoss()(
-            torch.tensor(fitted.transform(X, "embedding")), torch.tensor(y)
-        ).item()
-
-    assert loss(trained) < loss(plain) - 0.1
-    assert equal(state(plain.module_.head), state(trained.module_.head))
-    assert [entry["epoch"] for entry in trained.pretraining_history_] == [1, 2, 3]
-    assert plain.pretraining_history_ == []
-
-
-def test_both_phases_report_their_progress(factory):
-    reports = []
-    network(
-        f"{factory}:maps", pretrain="contrastive", pretrain_epochs=3, report=reports.append
-    ).fit(*make_half_bright_images())
-    assert [(p.stage, p.epoch, p.max_epochs) for p in reports] == [
-        ("pretraining", e, 3) for e in (1, 2, 3)
-    ] + [("training", e, 2) for e in (1, 2)]
-
-
-class Interrupted(Exception):
-    pass
-
-
-@pytest.mark.parametrize("cut", [("pretraining", 2), ("training", 2)])
-def test_interrupted_phases_resume_to_the_same_bits(factory, tmp_path, monkeypatch, cut):
-    monkeypatch.setattr("kdgraph.parents.networks.checkpoint.SAVE_INTERVAL_SECONDS", 0.0)
-    X, y = make_half_bright_images()
-    options = {"pretrain": "contrastive", "augment": True, "pretrain_epochs": 3, "max_epochs": 3}
-    uninterrupted = network(f"{factory}:maps", **options).fit(X, y)
-    epochs = []
-
-    def watch(progress):
-        epochs.append((progress.stage, progress.epoch))
-        if epochs.count(cut) == 1 and epochs[-1] == cut and len(epochs) == epochs.index(cut) + 1:
-            raise Interrupted
-
-    resumed = network(f"{factory}:maps", checkpoint=tmp_path / "state", report=watch, **options)
-    with pytest.raises(Interrupted):
-        resumed.fit(X, y)
-    assert list(tmp_path.iterdir())
-    before = len(epochs)
-    resumed.fit(X, y)
-    assert epochs[before] == (cut[0], 3)  # the epoch after the cut, not the first
-    assert np.array_equal(resumed.logits(X), uninterrupted.logits(X))
-    assert not list(tmp_path.iterdir())
 
 
 def test_resizing_is_part_of_the_module(factory):
@@ -416,7 +348,7 @@ def test_transformers_model_returns_its_pooled_output(transformers, vit):
 
 def test_transformers_model_trains_resizes_and_pickles(vit):
     X, y = make_half_bright_images(24, size=12, channels=3)
-    fitted = network(str(vit), max_epochs=1, pretrain="contrastive", pretrain_epochs=1).fit(X, y)
+    fitted = network(str(vit), max_epochs=1).fit(X, y)
     assert fitted.module_.encoder.size == 16
     assert np.array_equal(pickle.loads(pickle.dumps(fitted)).logits(X), fitted.logits(X))
     assert np.array_equal(clone(fitted).fit(X, y).logits(X), fitted.logits(X))

@@ -1,15 +1,22 @@
-"""Supervised contrastive loss against loops over Eq. 2, its invariances, and random views."""
+"""Supervised contrastive loss against loops over Eq. 2, its invariances, and the pretraining."""
 
 from __future__ import annotations
+
+import pickle
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
-from kdgraph.parents.networks.convolutional import RandomView, random_view
-from kdgraph.parents.networks.encoder import ContrastiveViews, SupervisedContrastiveLoss
+from experiments.p1.contrastive import (
+    ContrastiveEncoder,
+    ContrastiveViews,
+    SupervisedContrastiveLoss,
+)
+from kdgraph.parents.networks import EncoderNetwork, OutlierExposure
 
 
 def loss_by_loops(embeddings, labels, temperature, weights=None):
@@ -114,37 +121,8 @@ def test_views_have_the_label_and_weight_of_their_row():
     assert loss_of(views, labels, weights=weights) == pytest.approx(flat, rel=1e-12)
 
 
-def test_view_is_a_crop_of_the_padded_image_or_mirrored():
-    images = torch.arange(1.0, 2 * 3 * 5 * 4 + 1).reshape(2, 3, 5, 4).repeat(40, 1, 1, 1)
-    views = random_view(images, 2, torch.Generator().manual_seed(0)).numpy()
-    seen_crops = set()
-    for image, view in zip(images.numpy(), views, strict=True):
-        padded = np.pad(image, ((0, 0), (2, 2), (2, 2)))
-        crops = {
-            (y, x, flip): padded[:, y : y + 5, x : x + 4][:, :, :: -1 if flip else 1]
-            for y in range(5)
-            for x in range(5)
-            for flip in (0, 1)
-        }
-        matching_keys = [key for key, crop in crops.items() if np.array_equal(crop, view)]
-        assert len(matching_keys) == 1
-        seen_crops |= set(matching_keys)
-    assert {flip for *_, flip in seen_crops} == {0, 1}
-    assert {y for y, *_ in seen_crops} == {x for _, x, _ in seen_crops} == set(range(5))
-
-
-def test_views_are_determined_by_the_generator():
-    images = torch.rand(8, 1, 6, 6, generator=torch.Generator().manual_seed(0))
-    first, repeated, other_seed = (
-        random_view(images, generator=torch.Generator().manual_seed(seed)) for seed in (3, 3, 4)
-    )
-    assert torch.equal(first, repeated)
-    assert not torch.equal(first, other_seed)
-
-
 def test_views_are_random_only_in_training():
     images = torch.rand(4, 1, 8, 8, generator=torch.Generator().manual_seed(0))
-    assert torch.equal(RandomView().eval()(images), images)
     views = ContrastiveViews(torch.nn.Flatten(), augment=True)
     with torch.random.fork_rng([]):
         torch.manual_seed(0)
@@ -153,3 +131,117 @@ def test_views_are_random_only_in_training():
         assert not torch.equal(trained[:, 0], trained[:, 1])
     assert torch.equal(views.eval()(images), images.reshape(4, 1, 64))
     assert ContrastiveViews(torch.nn.Flatten())(images).shape == (4, 1, 64)
+
+
+OPTIONS = {
+    "model_options": {"depth": 8, "width": 4},
+    "embedding_size": 5,
+    "hidden": (7,),
+    "max_epochs": 2,
+    "batch_size": 16,
+    "learning_rate": 1e-2,
+    "random_state": 0,
+    "device": "cpu",
+}
+
+
+def network(**changes) -> ContrastiveEncoder:
+    return ContrastiveEncoder(**{**OPTIONS, "pretrain_epochs": 2, **changes})
+
+
+def make_half_bright_images(n: int = 40) -> tuple[np.ndarray, np.ndarray]:
+    """Return noisy images with a bright left or right half, and their labels in {3, 8}."""
+    rng = np.random.default_rng(0)
+    right = rng.integers(0, 2, n).astype(bool)
+    X = rng.uniform(0, 0.4, (n, 1, 16, 16))
+    X[right, ..., 8:] += 0.5
+    X[~right, ..., :8] += 0.5
+    return X.astype(np.float32), np.where(right, 8, 3)
+
+
+def state(module: torch.nn.Module) -> dict[str, np.ndarray]:
+    return {name: tensor.numpy().copy() for name, tensor in module.state_dict().items()}
+
+
+def equal(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> bool:
+    return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
+
+
+def test_is_determined_by_the_seed_and_pickles():
+    X, y = make_half_bright_images()
+    first = network(augment=True).fit(X, y)
+    assert np.array_equal(first.logits(X), clone(first).fit(X, y).logits(X))
+    assert np.array_equal(pickle.loads(pickle.dumps(first)).logits(X), first.logits(X))
+    other_seed = clone(first).set_params(random_state=1).fit(X, y)
+    assert not np.array_equal(first.logits(X), other_seed.logits(X))
+
+
+def test_freeze_fixes_the_encoder_and_the_pretrained_projection():
+    X, y = make_half_bright_images()
+    # With patience, held-out rows would be missing from max_epochs=3.
+    before, after = (
+        network(freeze=True, patience=None, max_epochs=epochs).fit(X, y).module_
+        for epochs in (0, 3)
+    )
+    assert equal(state(before.encoder), state(after.encoder))
+    assert equal(state(before.embedding), state(after.embedding))
+    assert not equal(state(before.head), state(after.head))
+
+
+def test_contrastive_pretraining_separates_the_classes():
+    X, y = make_half_bright_images(64)
+    options = {"max_epochs": 0, "freeze": True, "batch_size": 32}
+    plain = EncoderNetwork(**{**OPTIONS, **options}).fit(X, y)
+    trained = network(**options, pretrain_epochs=3).fit(X, y)
+
+    def loss(fitted) -> float:
+        return SupervisedContrastiveLoss()(
+            torch.tensor(fitted.transform(X, "embedding")), torch.tensor(y)
+        ).item()
+
+    assert loss(trained) < loss(plain) - 0.1
+    assert equal(state(plain.module_.head), state(trained.module_.head))
+    assert [entry["epoch"] for entry in trained.pretraining_history_] == [1, 2, 3]
+
+
+def test_both_phases_report_their_progress():
+    reports = []
+    network(pretrain_epochs=3, report=reports.append).fit(*make_half_bright_images())
+    assert [(p.stage, p.epoch, p.max_epochs) for p in reports] == [
+        ("pretraining", e, 3) for e in (1, 2, 3)
+    ] + [("training", e, 2) for e in (1, 2)]
+
+
+class Interrupted(Exception):
+    pass
+
+
+@pytest.mark.parametrize("cut", [("pretraining", 2), ("training", 2)])
+def test_interrupted_phases_resume_to_the_same_bits(tmp_path, monkeypatch, cut):
+    monkeypatch.setattr("kdgraph.parents.networks.checkpoint.SAVE_INTERVAL_SECONDS", 0.0)
+    X, y = make_half_bright_images()
+    options = {"augment": True, "pretrain_epochs": 3, "max_epochs": 3}
+    uninterrupted = network(**options).fit(X, y)
+    epochs = []
+
+    def watch(progress):
+        epochs.append((progress.stage, progress.epoch))
+        if epochs.count(cut) == 1 and epochs[-1] == cut and len(epochs) == epochs.index(cut) + 1:
+            raise Interrupted
+
+    resumed = network(checkpoint=tmp_path / "state", report=watch, **options)
+    with pytest.raises(Interrupted):
+        resumed.fit(X, y)
+    assert list(tmp_path.iterdir())
+    before = len(epochs)
+    resumed.fit(X, y)
+    assert epochs[before] == (cut[0], 3)  # the epoch after the cut, not the first
+    assert np.array_equal(resumed.logits(X), uninterrupted.logits(X))
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_exposure_tunes_the_pretrained_network():
+    X, y = make_half_bright_images(16)
+    tuned = OutlierExposure(start="trained", epochs=1)
+    fitted = network(pretrain_epochs=1, max_epochs=1, exposure=tuned).fit(X, y)
+    assert len(fitted.pretraining_history_) == len(fitted.exposure_history_) == 1
