@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -46,6 +47,7 @@ _TRANSIENT = ("_loaded", "_wrapped")
 """Attributes of a parent that are made again from the content of its file."""
 
 
+@dataclass(eq=False, repr=False)
 class FittedParent(BaseEstimator):
     """Classifier or regressor that was fitted elsewhere, of a file or a Python function.
 
@@ -130,42 +132,26 @@ class FittedParent(BaseEstimator):
     ['low', 'high']
     """
 
+    path: str
+    trust: bool = False
+    object: str | None = None
+    task: Literal["auto", "classification", "regression"] = "auto"
+    outputs: Literal["auto", "probabilities", "logits"] = "auto"
+    output: str | None = None
+    classes: Sequence[Any] | None = None
+    unseen: Unseen = "refuse"
+    missing_category: str | None = None
+    data_columns: Sequence[SourceColumn] = ()
+    data_labels: Sequence[Any] = ()
+    random_state: Any = None
+    n_jobs: int | None = None
+
     learns_from_rows: ClassVar[bool] = False
     """False, since ``fit`` does not train the model."""
     transforms_rows: ClassVar[bool] = True
     """True, since categories and missing values are those of the model's own pipeline."""
     file_parameters: ClassVar = {"path": source_files, "object": source_files}
     """Parameter → function that returns the files it names."""
-
-    def __init__(
-        self,
-        path: str,
-        trust: bool = False,
-        object: str | None = None,
-        task: Literal["auto", "classification", "regression"] = "auto",
-        outputs: Literal["auto", "probabilities", "logits"] = "auto",
-        output: str | None = None,
-        classes: Sequence[Any] | None = None,
-        unseen: Unseen = "refuse",
-        missing_category: str | None = None,
-        data_columns: Sequence[SourceColumn] = (),
-        data_labels: Sequence[Any] = (),
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.path = path
-        self.trust = trust
-        self.object = object
-        self.task = task
-        self.outputs = outputs
-        self.output = output
-        self.classes = classes
-        self.unseen: Unseen = unseen
-        self.missing_category = missing_category
-        self.data_columns = data_columns
-        self.data_labels = data_labels
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     def imported_names(self) -> list[str]:
         """Return the names that reading the model imports or calls, besides its library."""

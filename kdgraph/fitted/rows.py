@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ _MAX_LISTED = 5
 _MAX_LISTED_COLUMNS = 8
 
 
+@dataclass(eq=False, repr=False)
 class ModelRows(TransformerMixin, BaseEstimator):
     """Rows in the form that a model was trained on.
 
@@ -54,17 +56,10 @@ class ModelRows(TransformerMixin, BaseEstimator):
     {'zip': ['01', '1'], 'size': [1.5, nan]}
     """
 
-    def __init__(
-        self,
-        columns: Sequence[SourceColumn] = (),
-        of_model: ModelColumns = ANY_COLUMNS,
-        unseen: Unseen = "refuse",
-        missing_category: str | None = None,
-    ) -> None:
-        self.columns = columns
-        self.of_model = of_model
-        self.unseen: Unseen = unseen
-        self.missing_category = missing_category
+    columns: Sequence[SourceColumn] = ()
+    of_model: ModelColumns = ANY_COLUMNS
+    unseen: Unseen = "refuse"
+    missing_category: str | None = None
 
     def fit(self, X: Any = None, y: Any = None) -> ModelRows:
         """Return the transformer, which learns nothing."""
