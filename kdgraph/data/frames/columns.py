@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from kdgraph.wording import counted, some
 if TYPE_CHECKING:
     import pandas as pd
 
+    from kdgraph.data.files.arrow import ParquetNumbers
     from kdgraph.data.frames.source_columns import SourceTypes
 
 
@@ -36,29 +37,6 @@ ColumnRequirement = Literal["any", "numeric"]
 
 It excludes a table with a categorical column or a missing value.
 """
-
-
-class NumberColumns(Protocol):
-    """Columns of numbers of a file that is too large for a data frame."""
-
-    @property
-    def names(self) -> list[str]:
-        """Names of these columns."""
-        ...
-
-    @property
-    def types(self) -> dict[str, str]:
-        """Type that pandas gives each of these columns where no cell is missing."""
-        ...
-
-    @property
-    def column_order(self) -> list[str]:
-        """Names of all columns of the file, in their order."""
-        ...
-
-    def blocks(self, names: list[str]) -> Iterator[np.ndarray]:
-        """Yield the rows of some of these columns, Float64[b, len(names)]."""
-        ...
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -164,7 +142,7 @@ def from_frame(
     facts: Mapping[str, Any] = {},
     feature_kinds: Mapping[str, ColumnKind] | None = None,
     types: SourceTypes | None = None,
-    numbers: NumberColumns | None = None,
+    numbers: ParquetNumbers | None = None,
 ) -> Dataset:
     """Return a data set from a frame with one row for each sample.
 
@@ -185,7 +163,7 @@ def from_frame(
         Kinds of columns that the source declares. ``options.categorical`` overrides them.
     types : SourceTypes or None, default=None
         Types of the source where they are not those of ``frame``.
-    numbers : NumberColumns or None, default=None
+    numbers : ParquetNumbers or None, default=None
         Features that ``frame`` lacks, which are read in blocks.
 
     Returns

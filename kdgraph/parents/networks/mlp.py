@@ -12,8 +12,7 @@ from math import prod
 from typing import Annotated, Literal
 
 import numpy as np
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, Positive, Range
@@ -169,22 +168,3 @@ class MultilayerPerceptronRegressor(FullyConnectedMixin, NetworkRegressor):
         # An unknown name is rejected in fit. scikit-learn reads the tags, which need a head,
         # before.
         return DISTRIBUTION_HEADS.get(self.head, DISTRIBUTION_HEADS["normal"])
-
-    def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
-        module = super()._make_module(input_shape, n_outputs)
-        constant = list(self._head().constant_outputs)
-        if constant:
-            assert isinstance(module, nn.Sequential)
-            weight = module[-1].weight
-            assert isinstance(weight, nn.Parameter)
-            with torch.no_grad():
-                weight[constant] = 0.0
-
-            def without_constant(gradient: Tensor) -> Tensor:
-                gradient = gradient.clone()
-                gradient[constant] = 0.0
-                return gradient
-
-            # Weights of 0 whose gradient is 0 stay 0 with every optimiser, also with weight decay.
-            weight.register_hook(without_constant)
-        return module

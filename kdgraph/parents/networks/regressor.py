@@ -36,16 +36,13 @@ from kdgraph.parents.regressors import (
     gamma_shape_mle,
 )
 
-HeadName = Literal[
-    "normal", "normal_scale", "lognormal", "gamma", "gamma_trained_shape", "gamma_shape"
-]
+HeadName = Literal["normal", "normal_scale", "lognormal", "gamma", "gamma_shape"]
 """Name of a head.
 
 - normal: a mean for each row and one standard deviation for all, by the squared error.
 - normal_scale: a mean and a standard deviation for each row.
 - lognormal: normal for log y.
 - gamma: the logarithm of a mean for each row and one shape for all, by maximum likelihood.
-- gamma_trained_shape: the same, and the shape is trained with the mean.
 - gamma_shape: the logarithm of a mean and a shape for each row.
 """
 
@@ -73,14 +70,12 @@ class DistributionHead(ABC):
 
     A family may also have one parameter that is the same for all rows, the dispersion. Heads have a
     ``name``, see :data:`HeadName`, and a number of outputs of the module for a row. Outcomes must
-    be above 0 if ``requires_positive_target``. ``constant_outputs`` are positions of the outputs
-    that are the same for all rows, biases without weights. Original to kdgraph.
+    be above 0 if ``requires_positive_target``. Original to kdgraph.
     """
 
     name: str = ""
     n_outputs: int = 1
     requires_positive_target: bool = False
-    constant_outputs: tuple[int, ...] = ()
 
     def fit_scaler(self, y: np.ndarray, weight: np.ndarray) -> TargetScaler:
         """Return mean and standard deviation of outcomes Float[n] with weights Float[n].
@@ -226,8 +221,7 @@ class GammaHead(DistributionHead):
 
     It has the likelihood of Torres et al. (2024), Section 4.4. The maximum likelihood mean does not
     depend on the shape. So the network is trained for the mean alone, and the shape is its maximum
-    likelihood estimate given the means. The network of the paper learns both by gradients:
-    :class:`GammaTrainedShapeHead`.
+    likelihood estimate given the means. The network of the paper learns both by gradients.
     """
 
     name = "gamma"
@@ -304,18 +298,6 @@ class GammaShapeHead(GammaHead):
         )
 
 
-class GammaTrainedShapeHead(GammaShapeHead):
-    """Gamma distribution with a log mean for each row and one log shape, outputs Float64[n, 2].
-
-    The second output has a bias and no weights: "a forked output with two exponential layers, one
-    for estimating the mean, and the other with zero-constrained weights for estimating the shape
-    parameter" (Torres et al. 2024, Section 4.4).
-    """
-
-    name = "gamma_trained_shape"
-    constant_outputs = (1,)
-
-
 def _gamma_distribution(mean: np.ndarray, shape: np.ndarray) -> ScipyFamily:
     return ScipyFamily("gamma", {"a": shape, "scale": mean / shape})
 
@@ -327,7 +309,6 @@ DISTRIBUTION_HEADS: dict[str, DistributionHead] = {
         NormalScaleHead(),
         LogNormalHead(),
         GammaHead(),
-        GammaTrainedShapeHead(),
         GammaShapeHead(),
     )
 }

@@ -27,9 +27,7 @@ SMALL = {
 }
 
 
-@pytest.mark.parametrize(
-    "head", ["normal", "normal_scale", "gamma", "gamma_trained_shape", "gamma_shape"]
-)
+@pytest.mark.parametrize("head", ["normal", "normal_scale", "gamma", "gamma_shape"])
 def test_warns_if_no_better_than_constant(head):
     """Compare a learning rate that is too small with a sufficient one.
 
@@ -80,26 +78,6 @@ def test_without_hidden_layers_matches_least_squares():
     assert network.predict_dist(X[:1]).var()[0] == pytest.approx(
         expected.sigma_**2 * (397 / 400), rel=1e-3
     )
-
-
-def test_a_trained_shape_is_that_of_maximum_likelihood_in_the_end():
-    """One shape for all rows, to 1 % of the estimate of the GLM, the accuracy of training in
-    batches; far from it after one epoch of steps of .01, which start at a shape of 1.
-    """
-    X, y = make_regression_rows()
-    network = fit_linear_model("gamma_trained_shape").fit(X, y)
-    expected = GammaGlm(dispersion="ml").fit(X, y)
-    outputs = network.predict_parameters(X)
-    assert np.ptp(outputs[:, 1]) == 0 and np.ptp(outputs[:, 0]) > 0.5
-    assert np.exp(outputs[0, 1]) == pytest.approx(expected.shape_, rel=0.01)
-    np.testing.assert_allclose(network.predict(X), expected.predict(X), rtol=0.01)
-    short = {"hidden": (), "learning_rate": 0.01, "max_epochs": 1, "patience": None}
-    early = MultilayerPerceptronRegressor(
-        **short, head="gamma_trained_shape", batch_size=20, device="cpu", random_state=0
-    )
-    with pytest.warns(ConvergenceWarning, match="learnt nothing"):
-        early.fit(X, y)
-    assert np.exp(early.predict_parameters(X)[0, 1]) < expected.shape_ / 2
 
 
 def test_without_hidden_layers_matches_the_gamma_glm():
@@ -205,10 +183,7 @@ def test_transform_returns_any_layer_and_the_output():
         (
             {"head": "poisson"},
             [1.0, 2.0],
-            (
-                "head must be one of normal, normal_scale, lognormal, gamma, gamma_trained_shape,"
-                " gamma_shape, got 'poisson'"
-            ),
+            "head must be one of normal, normal_scale, lognormal, gamma, gamma_shape, got 'poisson'",
         ),
         ({"head": "gamma"}, [1.0, 0.0], "head=gamma needs y above 0, got 0 in row 1"),
         ({"head": "lognormal"}, [-1.0, 2.0], "head=lognormal needs y above 0, got -1 in row 0"),
