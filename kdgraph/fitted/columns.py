@@ -11,20 +11,17 @@ import re
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from kdgraph.data.source_columns import category_type
+from kdgraph.data.source_columns import SourceColumn, category_type
 from kdgraph.errors import DataError
 from kdgraph.fitted.labels import written_number
 from kdgraph.parameters import Unseen
 from kdgraph.wording import some
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from kdgraph.data.source_columns import SourceColumn
 
 Conversion = Literal["category", "text", "none"]
 """Type that a column of categories gets.
@@ -285,8 +282,6 @@ def convert(
     DataError
         If the library refuses a category that the model does not know, or a missing one.
     """
-    import pandas as pd
-
     if model.values is None:
         is_missing = column.isna()
         if not is_missing.any():
@@ -342,8 +337,6 @@ def check_known(model: CategoryColumn, cells: pd.Series, source: SourceColumn | 
     source : SourceColumn or None
         As in :func:`convert`.
     """
-    import pandas as pd
-
     codes, distinct = pd.factorize(cells)
     positions = _positions(model, list(distinct), source)
     if len(distinct) and (positions < 0).all():
@@ -428,6 +421,4 @@ def _number_key(value: Any) -> Any:
 
 
 def _is_number(dtype: Any) -> bool:
-    from pandas.api.types import is_bool_dtype, is_numeric_dtype
-
     return is_numeric_dtype(dtype) or is_bool_dtype(dtype)

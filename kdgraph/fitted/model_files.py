@@ -16,6 +16,7 @@ import io
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import joblib
 import numpy as np
 
 from kdgraph.errors import DataError
@@ -117,8 +118,6 @@ def _trusted_skops(source: ModelSource, content: bytes) -> Any:
 
 
 def _read_pickle(source: ModelSource, content: bytes) -> ExternalModel:
-    import joblib
-
     if not source.trust:
         raise source.untrusted(
             "is a pickle, which can run any code when it is read; save it with skops"

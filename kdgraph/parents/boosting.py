@@ -13,6 +13,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils import check_random_state
@@ -214,8 +215,6 @@ class BoostedTrees(MetaEstimatorMixin, BaseEstimator):
         if not is_catboost or not len(self.categorical):
             return X
         # CatBoost takes categories as text or integers, in a column of their own type.
-        import pandas as pd
-
         is_category = np.isin(np.arange(X.shape[1]), self.categorical)
         return pd.DataFrame(
             {

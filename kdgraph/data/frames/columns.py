@@ -6,12 +6,14 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from kdgraph.data.dataset import ColumnKind, Dataset, TaskSetting
 from kdgraph.data.frames.messages import (
+    ColumnReference,
+    ColumnSettings,
     unknown_column_error,
     warn_constant_columns,
     warn_copies_of_target,
@@ -203,7 +205,6 @@ def from_frame(
         encode_features,
         join_numbers,
     )
-    from kdgraph.data.frames.messages import ColumnReference, ColumnSettings
     from kdgraph.data.frames.source_columns import SourceTypes, describe_columns
     from kdgraph.data.frames.targets import encode_groups, encode_target, target_column, task_facts
 
@@ -353,14 +354,6 @@ def column_names(columns: ColumnName | Sequence[ColumnName] | None) -> list[str]
     return [] if names is None else [names] if isinstance(names, str) else list(names)
 
 
-@overload
-def stringify_names(columns: ColumnName) -> str: ...
-@overload
-def stringify_names(columns: Sequence[ColumnName]) -> list[str]: ...
-@overload
-def stringify_names(columns: None) -> None: ...
-@overload
-def stringify_names(columns: ColumnName | Sequence[ColumnName]) -> str | list[str]: ...
 def stringify_names(columns: Any) -> Any:
     """Return names of columns with numbers converted to text.
 

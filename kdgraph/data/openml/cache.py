@@ -13,7 +13,6 @@ import hashlib
 import logging
 import os
 import warnings
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -138,10 +137,13 @@ def find_cached(id: int) -> OpenmlData | None:
         return None
     root = _parse_xml(folder / "description.xml")
     target = _child_text(root, "default_target_attribute", "") or None
+    # OpenML writes names of columns into several elements, or into one with commas.
     left_out = [
-        name
+        name.strip()
         for tag in ("row_id_attribute", "ignore_attribute")
-        for name in _split_column_names(root.iter(f"{_XML_NAMESPACE}{tag}"))
+        for node in root.iter(f"{_XML_NAMESPACE}{tag}")
+        for name in (node.text or "").split(",")
+        if name.strip()
     ]
     try:
         name, version = _child_text(root, "name"), int(_child_text(root, "version"))
@@ -249,11 +251,6 @@ def _child_text(node: ElementTree.Element, tag: str, default: str | None = None)
     if text is None:
         raise KeyError(tag)
     return text
-
-
-def _split_column_names(nodes: Iterable[ElementTree.Element]) -> list[str]:
-    """Return names of columns, which OpenML writes into several elements, or one with commas."""
-    return [name.strip() for node in nodes for name in (node.text or "").split(",") if name.strip()]
 
 
 CHECKSUM_FILE = "kdgraph.sha256"

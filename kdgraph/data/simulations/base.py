@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from kdgraph.data.source import Source
+from kdgraph.distributions import Distribution
 from kdgraph.errors import DataError
 from kdgraph.wording import counted
 
-if TYPE_CHECKING:
-    from kdgraph.distributions import Distribution
-
-_Family = TypeVar("_Family", bound="Distribution")
+_Family = TypeVar("_Family", bound=Distribution)
 
 
 @dataclass(eq=False, repr=False)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from kdgraph.data.simulations.base import RegressionSource
 from kdgraph.data.source import numbered_names
+from kdgraph.distributions import Normal, ScipyFamily
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Positive
 
-if TYPE_CHECKING:
-    from kdgraph.distributions import Distribution, Normal
-
 
 @dataclass(eq=False, repr=False)
-class Heteroscedastic(RegressionSource["Normal"]):
+class Heteroscedastic(RegressionSource[Normal]):
     """A parabola with normal noise that grows with x.
 
     Y = 10 + 5 X² + N(0, (noise X)²), with X uniform on (low, high).
@@ -68,8 +66,6 @@ class Heteroscedastic(RegressionSource["Normal"]):
         return np.isfinite(X) & (X > 0)
 
     def _true_distribution(self, X: np.ndarray) -> Normal:
-        from kdgraph.distributions import Normal
-
         x = X[:, 0]
         return Normal(10 + 5 * x**2, self.noise * x)
 
@@ -79,7 +75,7 @@ _CIRCUIT_RANGES = np.array([0.0, 40 * np.pi, 0.0, 1.0]), np.array([100.0, 560 * 
 
 
 @dataclass(eq=False, repr=False)
-class FriedmanSimulation(RegressionSource["Normal"]):
+class FriedmanSimulation(RegressionSource[Normal]):
     """Friedman's regressions, with known true distributions and new rows in every run.
 
     Y = m(x) + N(0, noise²), as in scikit-learn's ``make_friedman1`` to ``make_friedman3``.
@@ -118,8 +114,6 @@ class FriedmanSimulation(RegressionSource["Normal"]):
         return rng.uniform(low, high, size=(n, len(self.feature_names)))
 
     def _true_distribution(self, X: np.ndarray) -> Normal:
-        from kdgraph.distributions import Normal
-
         # The formulas of make_friedman1 to make_friedman3, which return only sampled targets.
         noise = np.full(len(X), self.noise)
         if self.number == 1:
@@ -141,7 +135,7 @@ A sampled row has probability 0 of lying there.
 
 
 @dataclass(eq=False, repr=False)
-class Rosenbrock(RegressionSource["Distribution"]):
+class Rosenbrock(RegressionSource[ScipyFamily]):
     """A Gamma regression whose mean is Rosenbrock's function.
 
     Y ~ Gamma with mean f(x) = (a - x1)² + b (x2 - x1²)² and a constant shape parameter; x1 is
@@ -184,9 +178,7 @@ class Rosenbrock(RegressionSource["Distribution"]):
     def _draw_features(self, n: int, rng: np.random.Generator) -> np.ndarray:
         return rng.uniform((-2.0, -1.0), (2.0, 5.0), size=(n, 2))
 
-    def _true_distribution(self, X: np.ndarray) -> Distribution:
-        from kdgraph.distributions import ScipyFamily
-
+    def _true_distribution(self, X: np.ndarray) -> ScipyFamily:
         mean = np.maximum(self._mean(X), _MIN_MEAN)
         return ScipyFamily("gamma", {"a": self.shape, "scale": mean / self.shape})
 
@@ -199,7 +191,7 @@ _N_FEATURES, _CORRELATION = 20, 0.5
 
 
 @dataclass(eq=False, repr=False)
-class Tran20(RegressionSource["Normal"]):
+class Tran20(RegressionSource[Normal]):
     """A nonlinear regression in 20 dependent features, of which the first 10 have an effect.
 
     Y = m(x) + N(0, noise²). X is normal in 20 dimensions, with mean 0 and covariance 0.5^|i - j|.
@@ -242,8 +234,6 @@ class Tran20(RegressionSource["Normal"]):
         return X
 
     def _true_distribution(self, X: np.ndarray) -> Normal:
-        from kdgraph.distributions import Normal
-
         x1, x2, x3, x4, x5, x6, x7, x8, x9, x10 = X[:, :10].T
         linear = 5 + 10 * x1 + 2 * x4 + 5 * x5 + 2 * x6 + 5 * x10
         hills = 10 / (x2**2 + 1) + 10 / (x7**2 + 1)

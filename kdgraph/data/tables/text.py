@@ -20,6 +20,7 @@ from kdgraph.data.dataset import TEST, TRAIN, Dataset
 from kdgraph.data.files.file_source import TextSource
 from kdgraph.data.files.paths import (
     DECOMPRESSORS,
+    checked_suffix,
     codec_name,
     codec_without_bom,
     path_argument,
@@ -290,7 +291,6 @@ class TextFile(TextSource):
         return [texts[row] for row in rows], labels.iloc[rows].reset_index(drop=True), rows
 
     def _read_columns(self, path: Path) -> tuple[list[str], pd.Series, dict[str, str]]:
-        from kdgraph.data.files.paths import checked_suffix
         from kdgraph.data.files.tables import read_table
 
         checked_suffix(path, _TEXT_TABLE_SUFFIXES)

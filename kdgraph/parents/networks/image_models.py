@@ -23,6 +23,7 @@ from torch.nn import functional
 from kdgraph.errors import UsageError
 from kdgraph.extras import needs_library
 from kdgraph.parents.networks.convolutional import residual_layers
+from kdgraph.wording import first_line
 
 InitialWeights = Literal["pretrained", "random"]
 """Weights of a loaded model: those that come with it, or new random ones."""
@@ -155,7 +156,7 @@ def _count_features(
     except (RuntimeError, ValueError, TypeError) as error:
         shape = "×".join(map(str, input_shape))
         raise UsageError(
-            f"model '{name}' cannot take images of {shape} ({_first_line(error)}); image_size"
+            f"model '{name}' cannot take images of {shape} ({first_line(error)}); image_size"
             " resizes them"
         ) from error
 
@@ -166,7 +167,7 @@ def _from_factory(name: str, weights: InitialWeights, options: Mapping[str, Any]
         factory_function: Callable[..., Any] = getattr(import_module(module), factory)
     except (ImportError, AttributeError) as error:
         raise UsageError(
-            f"model '{name}' cannot be imported ({_first_line(error)}); it must be on PYTHONPATH"
+            f"model '{name}' cannot be imported ({first_line(error)}); it must be on PYTHONPATH"
         ) from error
     model = _call_factory(factory_function, name, options)
     if not isinstance(model, nn.Module):
@@ -238,14 +239,14 @@ def _load_cached_or_remote(load: Callable[..., Any], name: str, **options: Any) 
     except (OSError, ValueError) as error:
         if isinstance(error, ValueError) or Path(name).is_dir():
             raise UsageError(
-                f"model '{name}' is none that transformers can load ({_first_line(error)})"
+                f"model '{name}' is none that transformers can load ({first_line(error)})"
             ) from error
     try:
         return _load_remote(load, name, options)
     except (OSError, ValueError) as error:
         raise UsageError(
             f"model '{name}' is neither resnet20, an import path, a folder nor in the cache, and"
-            f" cannot be fetched ({_first_line(error)})"
+            f" cannot be fetched ({first_line(error)})"
         ) from error
 
 
@@ -293,9 +294,3 @@ def _import_untyped(module: str) -> Any:
     find no types for the objects that are used here.
     """
     return import_module(module)
-
-
-def _first_line(error: BaseException) -> str:
-    return next(
-        (line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__
-    )

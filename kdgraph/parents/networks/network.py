@@ -7,7 +7,6 @@ inference and gives access to layers. Subclasses define the module, the loss and
 from __future__ import annotations
 
 import copy
-import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar, Literal
@@ -21,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from kdgraph.docstrings import inherit_descriptions
+from kdgraph.errors import did_you_mean
 from kdgraph.parameters import Count, NonNegative, OpenFraction, Positive, Range
 from kdgraph.parents.networks.checkpoint import (
     Checkpoint,
@@ -347,9 +347,8 @@ class Network(TransformerMixin, BaseEstimator):
 
     def _check_layer(self, name: str) -> None:
         if name not in self.layer_names_:
-            similar = difflib.get_close_matches(name, self.layer_names_, n=1)
-            advice = f"did you mean {similar[0]!r}?" if similar else "layer_names_ lists them"
-            raise ValueError(f"no layer named {name!r}; {advice}")
+            advice = did_you_mean(name, self.layer_names_, "; layer_names_ lists them")
+            raise ValueError(f"no layer named {name!r}{advice}")
 
     def _map_batches(
         self, X: np.ndarray, function: Callable[[Tensor], Sequence[Any]]

@@ -114,9 +114,11 @@ class NoiseOutliers(OutlierSource):
     def make_sampler(self, rows: np.ndarray, rng: np.random.Generator) -> OutlierSampler:
         """Return a function that draws noise for training rows Float32[n, …]."""
         shape, are_images = rows.shape[1:], rows.ndim == 4
-        low, high = (
-            (np.float32(0), np.float32(1)) if are_images else _bounding_box(rows, self.margin)
-        )
+        low, high = np.float32(0), np.float32(1)
+        if not are_images:
+            low, high = rows.min(axis=0), rows.max(axis=0)
+            extension = np.float32(self.margin) * (high - low)
+            low, high = low - extension, high + extension
 
         def draw(n: int, rng: np.random.Generator) -> np.ndarray:
             noise = low + (high - low) * rng.random((n, *shape), dtype=np.float32)
@@ -236,11 +238,6 @@ def outlier_source_from_name(name: str) -> OutlierSource | str:
 def row_sampler(rows: np.ndarray) -> OutlierSampler:
     """Return a function that draws from given rows Float32[m, …], with replacement."""
     return lambda n, rng: rows[rng.integers(len(rows), size=n)]
-
-
-def _bounding_box(rows: np.ndarray, margin: float) -> tuple[np.ndarray, np.ndarray]:
-    low, high = rows.min(axis=0), rows.max(axis=0)
-    return low - np.float32(margin) * (high - low), high + np.float32(margin) * (high - low)
 
 
 def _smooth_fraction(images: np.ndarray, fraction: float, rng: np.random.Generator) -> np.ndarray:
