@@ -195,11 +195,8 @@ class Dataset:
         bad = ~np.isfinite(self.X) if self.are_images else np.isinf(self.X)
         row, *cell = np.argwhere(bad)[0].tolist()
         location = f"pixel {tuple(cell)}" if self.are_images else self.feature_names[cell[0]]
-        remedy = (
-            "drop the image"
-            if self.are_images
-            else "write what is unknown as an empty cell, which is read as missing"
-        )
+        remedy = "write what is unknown as an empty cell, which is read as missing"
+        remedy = "drop the image" if self.are_images else remedy
         value = self.X[(row, *cell)]
         return (
             f"{self.name}: {location} has {value} in row {row} ({bad.sum()} such cells); {remedy}"

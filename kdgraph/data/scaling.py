@@ -74,11 +74,9 @@ class Scaling:
                 f"scale must be none for images, which are in [0, 1] already, got {scale!r}; it is"
                 " for vectors"
             )
-        unscaled = (
-            np.zeros(X.shape[1], dtype=bool)
-            if categorical is None or scale == "none"
-            else categorical
-        )
+        unscaled = np.zeros(X.shape[1], dtype=bool)
+        if categorical is not None and scale != "none":
+            unscaled = categorical
         if scale == "min_max":
             # fmin and fmax ignore NaN. A feature without values has NaN bounds, which become 0.
             low, high = (

@@ -67,11 +67,9 @@ def _fit_xgboost(model: Any, train: _Rows, validation: _Rows | None, options: _F
         n_jobs=options.n_threads,
         random_state=options.seed,
     )
-    held_out = (
-        {}
-        if validation is None
-        else {"eval_set": [validation[:2]], "sample_weight_eval_set": [validation[2]]}
-    )
+    held_out = {}
+    if validation is not None:
+        held_out = {"eval_set": [validation[:2]], "sample_weight_eval_set": [validation[2]]}
     return model.fit(X, y, sample_weight=weight, verbose=False, **held_out)
 
 
@@ -82,16 +80,12 @@ def _fit_lightgbm(model: Any, train: _Rows, validation: _Rows | None, options: _
     model.set_params(n_jobs=options.n_threads, random_state=options.seed)
     if "verbose" not in model.get_params():
         model.set_params(verbose=-1)
-    held_out: dict[str, Any] = (
-        {}
-        if validation is None
-        else {
-            "eval_X": validation[0],
-            "eval_y": validation[1],
-            "eval_sample_weight": [validation[2]],
-            "callbacks": [early_stopping(options.patience, verbose=False)],
-        }
-    )
+    held_out: dict[str, Any] = {}
+    if validation is not None:
+        X_held_out, y_held_out, held_out_weight = validation
+        held_out = {"eval_X": X_held_out, "eval_y": y_held_out}
+        held_out |= {"eval_sample_weight": [held_out_weight]}
+        held_out |= {"callbacks": [early_stopping(options.patience, verbose=False)]}
     categories = options.categories or "auto"
     return model.fit(X, y, sample_weight=weight, categorical_feature=categories, **held_out)
 

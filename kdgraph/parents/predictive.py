@@ -150,11 +150,9 @@ def distribution_from_predictions(
                 "predictions must have samples or quantiles for each row, of shape (n, m), got"
                 f" {values.shape}"
             )
-        return (
-            WeightedSamples(values)
-            if quantile_levels is None
-            else QuantileGrid(np.asarray(quantile_levels), values)
-        )
+        if quantile_levels is None:
+            return WeightedSamples(values)
+        return QuantileGrid(np.asarray(quantile_levels), values)
     # Families of SciPy come before other objects with cdf and ppf, because only they are known to
     # have densities and exact tails. ngboost has them as ``dist``.
     for candidate in (getattr_static(predictions, "dist", None), predictions):
@@ -250,11 +248,9 @@ class ProbabilisticRegressor(DistributionRegressor):
         self._resolve_method(self.regressor)
         # The fit of a frozen one only looks for attributes that end with an underscore, and raises
         # where a library has none: fitted regressors of ngboost.
-        self.regressor_ = (
-            self.regressor
-            if isinstance(self.regressor, FrozenEstimator)
-            else clone(self.regressor).fit(X, y, **fit_kwargs)
-        )
+        self.regressor_ = self.regressor
+        if not isinstance(self.regressor, FrozenEstimator):
+            self.regressor_ = clone(self.regressor).fit(X, y, **fit_kwargs)
         if hasattr(self.regressor_, "n_features_in_"):
             self.n_features_in_ = self.regressor_.n_features_in_
         return self

@@ -135,11 +135,8 @@ class Encoder:
     def document(self, value: Any) -> dict[str, Any]:
         """Return the JSON-safe document of ``value``; its arrays are in :attr:`pools`."""
         encoded = self.encode(value)
-        trees = (
-            {name: self._array(column) for name, column in tree_columns(self._trees).items()}
-            if self._trees
-            else None
-        )
+        columns = tree_columns(self._trees) if self._trees else {}
+        trees = {name: self._array(column) for name, column in columns.items()} or None
         return {
             "classes": self.classes,
             "functions": self.functions,
@@ -266,11 +263,9 @@ def _object_state(value: Any) -> tuple[Any, list[Any]]:
 
 def _value_label(value: Any) -> str:
     name = getattr(value, "__qualname__", None)
-    return (
-        f"{type(value).__name__} {value.__module__}.{name}"
-        if name
-        else f"a {type(value).__module__}.{type(value).__qualname__}"
-    )
+    if name:
+        return f"{type(value).__name__} {value.__module__}.{name}"
+    return f"a {type(value).__module__}.{type(value).__qualname__}"
 
 
 def _library_codec(value: Any) -> ValueCodec | None:
@@ -339,13 +334,11 @@ class Decoder:
             ]
             self._functions = [import_function(name) for name in self.document["functions"]]
             trees = self.document["trees"]
-            self._trees = (
-                trees_from_columns(
-                    {name: array_from_pool(self.arrays, *node[1:]) for name, node in trees.items()}
-                )
-                if trees
-                else []
-            )
+            columns = {
+                name: array_from_pool(self.arrays, *node[1:])
+                for name, node in (trees or {}).items()
+            }
+            self._trees = trees_from_columns(columns) if columns else []
             value = self.decode(self.document["value"])
             # The checks come last, because an object may refer to later parts of the document.
             self._objects.check(self._check_called)

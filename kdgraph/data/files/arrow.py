@@ -223,8 +223,5 @@ def index_as_columns(source: str, frame: pd.DataFrame) -> pd.DataFrame:
             f"{source}: the index and a column are both named '{duplicates[0]}'; give each its"
             " own name"
         )
-    return (
-        frame.reset_index(level=levels).reset_index(drop=True)
-        if levels
-        else frame.reset_index(drop=True)
-    )
+    frame = frame.reset_index(level=levels) if levels else frame
+    return frame.reset_index(drop=True)

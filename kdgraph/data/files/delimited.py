@@ -72,11 +72,8 @@ class DelimitedLayout:
         for character, override_value in {";": ";", "\t": "tab", "|": "|", ",": ","}.items():
             if character in self.names[0] and character != self.separator:
                 expected = "a tab" if self.separator == "\t" else f"'{self.separator}'"
-                way_out = (
-                    f"; write {expected} between them"
-                    if is_input
-                    else f": {override('dataset.separator', override_value)}"
-                )
+                way_out = f": {override('dataset.separator', override_value)}"
+                way_out = f"; write {expected} between them" if is_input else way_out
                 problem = f"{source} has one column, {self.names[0][:40]!r}"
                 raise DataError(f"{problem}; its cells seem to be separated otherwise{way_out}")
 

@@ -56,11 +56,9 @@ def parse_number_column(cells: pd.Series) -> pd.Series:
         integers = integer_array(
             [value_of[cell] if isinstance(cell, str) else None for cell in cells]
         )
-        return (
-            cells.astype(object)
-            if integers is None
-            else pd.Series(integers, index=cells.index, name=cells.name)
-        )
+        if integers is None:
+            return cells.astype(object)
+        return pd.Series(integers, index=cells.index, name=cells.name)
     numbers = exact_numbers(cells)
     if (np.isnan(numbers) & cells.notna().to_numpy()).any():
         return cells.astype(object)

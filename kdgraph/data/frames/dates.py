@@ -139,11 +139,10 @@ def convert_dates(
                 f"{table}: column '{name}' has no date in any row; leave it out of"
                 " dataset.parse_dates"
             )
-        formats[name] = (
-            _unambiguous_format(table, column, settings)
-            if date_format is None or is_date_type(column)
-            else date_format
-        )
+        if date_format is None or is_date_type(column):
+            formats[name] = _unambiguous_format(table, column, settings)
+        else:
+            formats[name] = date_format
         days = to_days(column, formats[name])
         if (invalid_rows := np.flatnonzero(np.isnan(days) & column.notna().to_numpy())).size:
             raise _invalid_date_error(table, column, int(invalid_rows[0]), formats[name], settings)
@@ -196,11 +195,9 @@ def _example_date(date_format: str) -> str:
 
 def date_rule(date_format: str) -> str:
     """Return a description of a date in this format, with an example, for messages."""
-    return (
-        "a length of time such as 1 days 06:00:00"
-        if date_format == DURATION_FORMAT
-        else f"a date or time such as {_example_date(date_format)}"
-    )
+    if date_format == DURATION_FORMAT:
+        return "a length of time such as 1 days 06:00:00"
+    return f"a date or time such as {_example_date(date_format)}"
 
 
 def date_overrides(

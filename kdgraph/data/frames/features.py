@@ -245,11 +245,8 @@ def _date_error(
 ) -> DataError:
     exception = f", and {other_texts[0]!r}, which is not a date" if other_texts else ""
     as_days = date_overrides(reference, column, missing, other_texts)
-    remedy = (
-        f"{as_days} turns it into days since 1970-01-01"
-        if as_days
-        else "turn it into numbers such as days or months"
-    )
+    remedy = "turn it into numbers such as days or months"
+    remedy = f"{as_days} turns it into days since 1970-01-01" if as_days else remedy
     return DataError(
         f"{reference} holds dates or times ({example}){exception}; {remedy}, {reference.dropped()}"
         " leaves it out"
@@ -335,11 +332,8 @@ def check_numeric_features(
     if (empty := np.isnan(largest)).any():
         names = [columns[j] for j in np.flatnonzero(empty).tolist()]
         reference = ColumnReference(table, names[0], lists)
-        way_out = (
-            "leave it out of X"
-            if settings is None
-            else f"leave it out: {reference.dropped(*names[1:])}"
-        )
+        way_out = f"leave it out: {reference.dropped(*names[1:])}"
+        way_out = "leave it out of X" if settings is None else way_out
         raise DataError(f"{reference} has no value in any row; {way_out}")
     if (is_too_large := largest >= MAX_CELL_VALUE).any():
         j = int(np.flatnonzero(is_too_large)[0])

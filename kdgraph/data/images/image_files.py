@@ -426,9 +426,7 @@ class ImageFiles(FileSource):
             if len(classes) > 1:
                 return y, classes, roles
         n = sum(len(part.images) for part in parts)
-        only_test = (
-            np.full(n, TEST, dtype=np.int8)
-            if roles is None
-            else np.where(roles == TEST, roles, UNUSED)
-        )
+        only_test = np.full(n, TEST, dtype=np.int8)
+        if roles is not None:
+            only_test = np.where(roles == TEST, roles, UNUSED)
         return np.zeros(n, dtype=int), np.array(["none"]), only_test

@@ -33,11 +33,8 @@ _MAX_LAYOUT_IMAGES = 200
 def read_pixel_table(data: OpenmlData, target: str, source: str) -> tuple[np.ndarray, np.ndarray]:
     """Return pixels, UInt8[n, d], and labels [n] of a cached data set."""
     try:
-        names, n, columns, labels = (
-            _read_parquet_pixels(data, target)
-            if data.loader == "parquet"
-            else _read_arff_pixels(data, target)
-        )
+        read = _read_parquet_pixels if data.loader == "parquet" else _read_arff_pixels
+        names, n, columns, labels = read(data, target)
         # Columns go directly into a uint8 array, so a wider copy of all pixels is never in memory.
         # Parquet with 70,000 rows of 784 columns takes 0.5 s.
         X = np.empty((n, len(names)), dtype=np.uint8)

@@ -72,11 +72,9 @@ def cycle_columns(
     position = (X - low[columns]) / (high - low)[columns]
     # Map each column from its range in the other table to that of the training feature.
     train_low, train_high = train_rows.min(axis=0), train_rows.max(axis=0)
-    description = (
-        f"{width} of {len(varied)} numeric columns"
-        if width <= len(varied)
-        else f"{len(varied)} numeric columns repeated to {width}"
-    )
+    description = f"{len(varied)} numeric columns repeated to {width}"
+    if width <= len(varied):
+        description = f"{width} of {len(varied)} numeric columns"
     mapped = train_low + position * (train_high - train_low)
     X = match_training_rows(train, mapped, draw_seed(rng))
     return X, [f"{description}, each in the range of a training feature"]
@@ -451,9 +449,6 @@ def _rename_sets(key: str, sets: Iterable[OodSet]) -> Iterator[OodSet]:
     first_sets = list(islice(remaining, 2))
     for ood_set in chain(first_sets, remaining):
         name = key if len(first_sets) == 1 or ood_set.name == key else f"{key}/{ood_set.name}"
-        facts = (
-            {**ood_set.facts, "set": ood_set.name}
-            if ood_set.facts and name == key != ood_set.name
-            else ood_set.facts
-        )
+        is_renamed = ood_set.facts and name == key != ood_set.name
+        facts = {**ood_set.facts, "set": ood_set.name} if is_renamed else ood_set.facts
         yield replace(ood_set, name=name, facts=facts)

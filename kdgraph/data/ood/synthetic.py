@@ -289,11 +289,8 @@ def random_directions(
 
     They are normalised Gaussians (Muller, 1959), or normalised draws from the cube [-1, 1]^d.
     """
-    X = (
-        rng.normal(size=(n, n_features))
-        if draw == "uniform"
-        else rng.uniform(-1, 1, (n, n_features))
-    )
+    shape = n, n_features
+    X = rng.normal(size=shape) if draw == "uniform" else rng.uniform(-1, 1, shape)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     return X
 

@@ -110,11 +110,10 @@ class TableFile(TextSource, ColumnOptions):
 
         path = self._existing_path()
         numbers = self._number_columns(path)
-        parsed = (
-            read_table(path, self._text_format())
-            if numbers is None
-            else ParsedTable(numbers.read_others())
-        )
+        if numbers is None:
+            parsed = read_table(path, self._text_format())
+        else:
+            parsed = ParsedTable(numbers.read_others())
         n_columns = parsed.frame.shape[1] + (0 if numbers is None else len(numbers.names))
         facts = self._file_facts(path) | {"n_rows": len(parsed.frame), "n_columns": n_columns}
         data = from_frame(

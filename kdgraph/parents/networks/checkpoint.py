@@ -241,8 +241,6 @@ def comparable_parameter(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: comparable_parameter(item) for name, item in value.items()}
     is_component = isinstance(value, BaseEstimator) or type(value).__repr__ is object.__repr__
-    return (
-        (type(value).__qualname__, comparable_parameter(vars(value)))
-        if is_component and hasattr(value, "__dict__")
-        else value
-    )
+    if is_component and hasattr(value, "__dict__"):
+        return type(value).__qualname__, comparable_parameter(vars(value))
+    return value

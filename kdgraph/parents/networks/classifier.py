@@ -228,11 +228,10 @@ class NetworkClassifier(ClassifierMixin, Network):
             return self._train_with_best_weight(*training, **train_options)
         exposure, rows = self.exposure, examples.inputs.numpy()
         rng = np.random.default_rng([train_options["seed"], *_OUTLIER_STREAM])
-        sampler = (
-            exposure.outlier_source.make_sampler(rows, rng)
-            if X_outliers is None
-            else row_sampler(to_float32(X_outliers))
-        )
+        if X_outliers is None:
+            sampler = exposure.outlier_source.make_sampler(rows, rng)
+        else:
+            sampler = row_sampler(to_float32(X_outliers))
 
         def make_auxiliary_loss() -> OutlierLoss | None:
             auxiliary_loss = exposure.auxiliary_loss(module, rows, sampler, options.device, rng)

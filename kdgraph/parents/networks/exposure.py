@@ -134,11 +134,9 @@ class Exposure(BaseEstimator):
     @property
     def outlier_source(self) -> OutlierSource:
         """Source of the outliers; a name is replaced by the source it stands for."""
-        return (
-            outlier_source_from_name(self.outliers)
-            if isinstance(self.outliers, str)
-            else self.outliers
-        )
+        if isinstance(self.outliers, str):
+            return outlier_source_from_name(self.outliers)
+        return self.outliers
 
     def check(self, prefix: str = "exposure.") -> None:
         """Raise ParameterError if a parameter is out of range, here or of the outlier source."""

@@ -84,22 +84,15 @@ def flatten_model_output(output: Any, use_pooler_output: bool = True) -> Tensor:
             return pooler.flatten(1)
         output = getattr(output, "last_hidden_state", output)
     if not isinstance(output, Tensor) or output.ndim not in (2, 3, 4):
-        kind = (
-            f"a tensor of {output.ndim} axes"
-            if isinstance(output, Tensor)
-            else type(output).__name__
-        )
+        is_tensor = isinstance(output, Tensor)
+        kind = f"a tensor of {output.ndim} axes" if is_tensor else type(output).__name__
         raise UsageError(
             "an image model must return features (2 axes), tokens (3) or maps (4), or an output"
             f" with them, got {kind}"
         )
-    return (
-        output
-        if output.ndim == 2
-        else output.mean(dim=1)
-        if output.ndim == 3
-        else output.mean(dim=(2, 3))
-    )
+    if output.ndim == 2:
+        return output
+    return output.mean(dim=1) if output.ndim == 3 else output.mean(dim=(2, 3))
 
 
 def load_image_model(

@@ -90,11 +90,9 @@ class FullyConnectedMixin:
 
     def _dropouts(self) -> list[float]:
         n = len(self.hidden)
-        rates = (
-            np.broadcast_to(self.dropout, n)
-            if np.ndim(self.dropout) == 0
-            else np.asarray(self.dropout, dtype=float)
-        )
+        rates = np.asarray(self.dropout, dtype=float)
+        if rates.ndim == 0:
+            rates = np.broadcast_to(rates, n)
         if len(rates) > n:
             raise ParameterError(
                 f"dropout must be one fraction, or a list of at most one for each of {n} hidden"

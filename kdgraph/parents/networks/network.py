@@ -394,11 +394,9 @@ class Network(TransformerMixin, BaseEstimator):
         if self.patience is None or self.stop_on == "train" or self.max_epochs == 0:
             return rows, None, seed
         strata = self._strata(target)
-        is_only_row = (
-            np.zeros(len(rows), dtype=bool)
-            if strata is None
-            else np.bincount(strata[rows])[strata[rows]] == 1
-        )
+        is_only_row = np.zeros(len(rows), dtype=bool)
+        if strata is not None:
+            is_only_row = np.bincount(strata[rows])[strata[rows]] == 1
         divisible_rows = rows[~is_only_row]
         try:
             training_rows, held_out = train_test_split(

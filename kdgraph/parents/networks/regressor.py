@@ -436,11 +436,9 @@ class NetworkRegressor(DistributionRegressor, Network):
             self, X, y, dtype=[np.float64, np.float32], allow_nd=True, y_numeric=True
         )
         head = self._head()
-        y = (
-            check_positive_targets(y, f"head={head.name}")
-            if head.requires_positive_target
-            else np.asarray(y, dtype=np.float64)
-        )
+        y = np.asarray(y, dtype=np.float64)
+        if head.requires_positive_target:
+            y = check_positive_targets(y, f"head={head.name}")
         check_single_precision(X, type(self).__name__)
         weight = check_weights(sample_weight, X)
         self.target_scaler_ = head.fit_scaler(y, weight)

@@ -74,12 +74,9 @@ class TrainingOptions:
 
         With the schedule "cosine" it falls from ``learning_rate`` towards 0 over ``max_epochs``.
         """
-        factor = (
-            0.5 * (1 + math.cos(math.pi * epoch / self.max_epochs))
-            if self.schedule == "cosine"
-            else 1.0
-        )
-        return self.learning_rate * factor
+        if self.schedule == "constant":
+            return self.learning_rate
+        return self.learning_rate * (0.5 * (1 + math.cos(math.pi * epoch / self.max_epochs)))
 
 
 @dataclass(frozen=True)
@@ -272,16 +269,12 @@ class _TrainingRun:
         loss = self._mean(examples, order, self.training_step)
         self.module.eval()
         with torch.no_grad():
-            validation_loss = (
-                None
-                if validation is None
-                else self._mean(validation, torch.arange(len(validation)), self.evaluate)
-            )
-            more_losses = {}
-            if validation is not None and self.options.stop_on == "validation_accuracy":
-                more_losses["validation_error"] = self._mean(
-                    validation, torch.arange(len(validation)), self.error_rate
-                )
+            validation_loss, more_losses = None, {}
+            if validation is not None:
+                rows = torch.arange(len(validation))
+                validation_loss = self._mean(validation, rows, self.evaluate)
+                if self.options.stop_on == "validation_accuracy":
+                    more_losses["validation_error"] = self._mean(validation, rows, self.error_rate)
             if self.auxiliary is not None:
                 more_losses["outlier_loss"] = self.auxiliary_loss_sum.item() / len(order)
         # One sum tests all losses: a single infinite or NaN term makes it non-finite.
@@ -316,11 +309,9 @@ class _TrainingRun:
 
     def training_step(self, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
         """Make one step of the optimizer, and return the loss before it, without auxiliary loss."""
-        auxiliary_rows = (
-            None
-            if self.auxiliary is None
-            else self.auxiliary.sample_rows(self.module, len(inputs), self.rng)
-        )
+        auxiliary_rows = None
+        if self.auxiliary is not None:
+            auxiliary_rows = self.auxiliary.sample_rows(self.module, len(inputs), self.rng)
         with torch.amp.autocast("cuda", enabled=self.mixed_precision):
             outputs, auxiliary_outputs = self.outputs(inputs, auxiliary_rows)
         loss = total = self.loss(outputs.float(), targets, weights)
@@ -418,11 +409,8 @@ def _optimizer(module: nn.Module, options: TrainingOptions) -> torch.optim.Optim
 
 def monitored_loss(epoch_losses: Mapping[str, Any]) -> float:
     """Return the validation loss of an epoch in the history, or without one the training loss."""
-    return (
-        epoch_losses["loss"]
-        if epoch_losses["validation_loss"] is None
-        else epoch_losses["validation_loss"]
-    )
+    held_out = epoch_losses["validation_loss"]
+    return epoch_losses["loss"] if held_out is None else held_out
 
 
 def early_stopping_metric(epoch_losses: Mapping[str, Any]) -> float:
