@@ -208,19 +208,11 @@ class SplitSizes:
         # Prescribed calibration rows are a separate pool. Without them, calibration rows are taken
         # from the training rows, so both sizes must fit into one pool.
         if prescribed.calibration:
-            counts = RoleSizes(
-                _row_count(
-                    self.n_learn if self.n_train is None else self.n_train,
-                    prescribed.train,
-                    round,
-                    limit=self.max_learn,
-                ),
-                _row_count(self.n_calibration, prescribed.calibration, math.floor),
-                test,
-            )
-            too_many = (
-                counts.train > prescribed.train or counts.calibration > prescribed.calibration
-            )
+            size = self.n_learn if self.n_train is None else self.n_train
+            train = _row_count(size, prescribed.train, round, limit=self.max_learn)
+            calibration = _row_count(self.n_calibration, prescribed.calibration, math.floor)
+            counts = RoleSizes(train, calibration, test)
+            too_many = train > prescribed.train or calibration > prescribed.calibration
         else:
             counts = RoleSizes(*self._train_calibration_sizes(prescribed.train), test)
             too_many = counts.train + counts.calibration > prescribed.train

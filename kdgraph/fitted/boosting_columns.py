@@ -88,17 +88,16 @@ def lightgbm_columns(booster: Any) -> ModelColumns:
     text = booster.model_to_string(num_iteration=1)
     found = re.search(r"^\[categorical_feature: ([\d,]+)\]$", text, re.MULTILINE)
     positions = [int(number) for number in found[1].split(",")] if found else []
-    is_clear = len(positions) == len(lists)
+    categories: tuple[CategoryColumn, ...] = ()
+    if len(positions) == len(lists):
+        pairs = zip(sorted(positions), lists, strict=True)
+        categories = tuple(CategoryColumn(names[j], values, "category") for j, values in pairs)
+        lists = ()
     return ModelColumns(
         names,
         len(names),
-        tuple(
-            CategoryColumn(names[j], values, "category")
-            for j, values in zip(sorted(positions), lists, strict=True)
-        )
-        if is_clear
-        else (),
-        lists=() if is_clear else lists,
+        categories,
+        lists=lists,
         takes_text=False,
         are_made_up=names == tuple(f"Column_{j}" for j in range(len(names))),
         joins_words=True,

@@ -50,14 +50,14 @@ def _external(source: ModelSource, saved: Any) -> ExternalModel:
     names += [feature.name for feature in schema.groups.columns] if schema.groups else []
     way_out = f"{source.key}unseen=missing"
     model = replace(saved, unseen=source.unseen, allow_unseen=way_out)
-    is_class = model.model.is_classifier
+    is_class, columns = model.model.is_classifier, ModelColumns(None, model.n_features_in_)
+    if names:
+        columns = ModelColumns(tuple(dict.fromkeys(names)))
     return ExternalModel(
         kind="kdgraph",
         predict=model.predict_proba if is_class else model.predict,
         outputs="probabilities" if is_class else "values",
         classes=tuple(schema.classes) if is_class else None,
-        columns=ModelColumns(tuple(dict.fromkeys(names)))
-        if names
-        else ModelColumns(None, model.n_features_in_),
+        columns=columns,
         distribution=None if is_class else model.predict_dist,
     )

@@ -223,13 +223,10 @@ def column_encoder(
     positions = np.arange(len(categorical))
     numeric, codes = positions[~is_categorical], positions[is_categorical]
     imputer = SimpleImputer(strategy=missing, keep_empty_features=True)
+    flags = MissingIndicator(features="missing-only", error_on_new=False)
     blocks = [
         ("numeric", make_pipeline(imputer, StandardScaler()) if standardize else imputer, numeric),
-        (
-            "indicator",
-            MissingIndicator(features="missing-only", error_on_new=False),
-            numeric if indicator else numeric[:0],
-        ),
+        ("indicator", flags, numeric if indicator else numeric[:0]),
         ("categorical", _category_encoder(categories, max_categories), codes),
     ]
     return ColumnTransformer(
@@ -435,13 +432,6 @@ class LatentSemanticAnalysis:
             )
         # The seed is fixed: the result of the randomised search hardly depends on it.
         svd = TruncatedSVD(min(self.dimensions, dataset.X.shape[1] - 1), random_state=0)
-        normalizer = [("direct", Normalizer())] if self.normalize else []
-        return Pipeline(
-            [
-                ("weigh", TfidfTransformer()),
-                ("reduce", svd),
-                *normalizer,
-                ("scale", StandardScaler()),
-                ("model", estimator),
-            ]
-        )
+        steps: list[Any] = [("weigh", TfidfTransformer()), ("reduce", svd)]
+        steps += [("direct", Normalizer())] if self.normalize else []
+        return Pipeline([*steps, ("scale", StandardScaler()), ("model", estimator)])

@@ -347,12 +347,8 @@ def gamma_shape_mle(half_deviance: float) -> float:
         return min(0.5 / max(half_deviance, 1e-300) + 1 / 6, MAX_GAMMA_SHAPE)
     # The root is bracketed, because 1/(2α) < log α - ψ(α) < 1/α.
     low, high = 0.5 / half_deviance * (1 - 1e-9), 1 / half_deviance * (1 + 1e-9)
-    return float(
-        brentq(
-            lambda shape: np.log(shape) - digamma(shape) - half_deviance,
-            low,
-            high,
-            xtol=1e-14 * low,
-            rtol=1e-14,
-        )
-    )
+
+    def excess(shape: float) -> float:
+        return np.log(shape) - digamma(shape) - half_deviance
+
+    return float(brentq(excess, low, high, xtol=1e-14 * low, rtol=1e-14))

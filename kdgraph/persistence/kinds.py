@@ -63,6 +63,10 @@ def _structured_from_parts(descr: Any, shape: Any, memory: np.ndarray) -> np.nda
     return memory.view(dtype).reshape(shape)
 
 
+def _bytes_to_parts(content: bytes | bytearray) -> tuple[np.ndarray]:
+    return (np.frombuffer(bytes(content), np.uint8),)
+
+
 def _sparse_to_parts(matrix: Any) -> tuple[Any, ...]:
     coo = matrix.tocoo()
     return type(matrix).__name__, coo.shape, coo.data, coo.row, coo.col
@@ -196,14 +200,8 @@ CODECS_BY_TYPE = {
     complex: ValueCodec("complex", lambda z: (z.real, z.imag), complex),
     slice: ValueCodec("slice", lambda s: (s.start, s.stop, s.step), slice),
     range: ValueCodec("range", lambda r: (r.start, r.stop, r.step), range),
-    bytes: ValueCodec(
-        "bytes", lambda b: (np.frombuffer(b, np.uint8),), lambda array: array.tobytes()
-    ),
-    bytearray: ValueCodec(
-        "bytearray",
-        lambda b: (np.frombuffer(bytes(b), np.uint8),),
-        lambda array: bytearray(array.tobytes()),
-    ),
+    bytes: ValueCodec("bytes", _bytes_to_parts, lambda array: array.tobytes()),
+    bytearray: ValueCodec("bytearray", _bytes_to_parts, lambda array: bytearray(array.tobytes())),
     OrderedDict: ValueCodec("ordered", lambda d: (list(d.items()),), OrderedDict),
     defaultdict: ValueCodec("defaultdict", _defaultdict_to_parts, _defaultdict_from_parts),
     re.Pattern: ValueCodec("pattern", lambda p: (p.pattern, p.flags), re.compile),
@@ -237,15 +235,10 @@ def value_codec_of(value: Any) -> ValueCodec | None:
     return next((codec for base, codec in _CODECS_BY_BASE.items() if isinstance(value, base)), None)
 
 
+_OTHER_CODECS = STRUCTURED_CODEC, _LOSS_CODEC, _ARRAY_CHECK_CODEC
 CODECS_BY_TAG = {
     codec.tag: codec
-    for codec in (
-        *CODECS_BY_TYPE.values(),
-        *_CODECS_BY_BASE.values(),
-        STRUCTURED_CODEC,
-        _LOSS_CODEC,
-        _ARRAY_CHECK_CODEC,
-    )
+    for codec in (*CODECS_BY_TYPE.values(), *_CODECS_BY_BASE.values(), *_OTHER_CODECS)
 }
 
 

@@ -390,16 +390,12 @@ class Acet(Ceda):
             torch.ones(1) if are_images else torch.from_numpy(rows.max(axis=0) - rows.min(axis=0))
         )
         radius = _DEFAULT_RADIUS[are_images] if self.radius is None else self.radius
+        bounds = (0.0, 1.0) if are_images else None
 
         def find_worst_outliers(module: nn.Module, outliers: Tensor) -> Tensor:
             radii = radius * feature_ranges.to(outliers.device)
             return projected_gradient_ascent(
-                module,
-                outliers,
-                max_log_probability,
-                radii,
-                self.steps,
-                (0.0, 1.0) if are_images else None,
+                module, outliers, max_log_probability, radii, self.steps, bounds
             )
 
         return replace(ceda_loss, transform=find_worst_outliers)

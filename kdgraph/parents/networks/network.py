@@ -235,15 +235,9 @@ class Network(TransformerMixin, BaseEstimator):
             options = TrainingOptions(**{**own_options, "device": device})
             validation = None if held_out is None else make_examples(X, target, weight, held_out)
             examples = make_examples(X, target, weight, rows)
+            training = module, examples, validation, options
             result = self._train_and_select(
-                module,
-                examples,
-                validation,
-                options,
-                seed=seed,
-                report=report,
-                checkpoint=checkpoint,
-                **extra_arrays,
+                *training, seed=seed, report=report, checkpoint=checkpoint, **extra_arrays
             )
         self.module_ = module.eval()
         self.history_, self.best_epoch_ = result.history, result.best_epoch

@@ -87,14 +87,8 @@ class QuantileNetwork(FullyConnectedMixin, NetworkRegressor):
 
 # Levels of the predicted quantiles. They are hundredths, and the ends of the central intervals of
 # 95, 99, 99.5 and 99.8 %.
-_PREDICTED_LEVELS = tuple(
-    sorted(
-        {
-            *(i / 100 for i in range(1, 100)),
-            *(0.001, 0.0025, 0.005, 0.025, 0.975, 0.995, 0.9975, 0.999),
-        }
-    )
-)
+_INTERVAL_ENDS = (0.001, 0.0025, 0.005, 0.025, 0.975, 0.995, 0.9975, 0.999)
+_PREDICTED_LEVELS = tuple(sorted({*(i / 100 for i in range(1, 100)), *_INTERVAL_ENDS}))
 # Number of random levels for a row in each step, one in each eighth of (0, 1).
 _SAMPLED_LEVELS_PER_STEP = 8
 

@@ -303,14 +303,8 @@ def _gamma_distribution(mean: np.ndarray, shape: np.ndarray) -> ScipyFamily:
 
 
 DISTRIBUTION_HEADS: dict[str, DistributionHead] = {
-    head.name: head
-    for head in (
-        NormalHead(),
-        NormalScaleHead(),
-        LogNormalHead(),
-        GammaHead(),
-        GammaShapeHead(),
-    )
+    head.name: head()
+    for head in (NormalHead, NormalScaleHead, LogNormalHead, GammaHead, GammaShapeHead)
 }
 """Heads by the name that the parameter ``head`` has."""
 

@@ -239,18 +239,11 @@ class _TrainingRun:
             if checkpoint:
                 checkpoint.save(self.state(), force=self.is_finished)
             if report:
-                epoch = len(self.history)
+                epoch, n_epochs = len(self.history), self.options.max_epochs
                 pace = (time.perf_counter() - start) / (epoch - n_resumed)
-                losses = {key: self.history[-1][key] for key in ("loss", "validation_loss")}
-                report(
-                    TrainingProgress(
-                        epoch,
-                        self.options.max_epochs,
-                        **losses,
-                        seconds_left=pace * (self.options.max_epochs - epoch),
-                        stage=stage,
-                    )
-                )
+                seconds_left = pace * (n_epochs - epoch)
+                losses = self.history[-1]["loss"], self.history[-1]["validation_loss"]
+                report(TrainingProgress(epoch, n_epochs, *losses, seconds_left, stage))
         if self.best_weights is not None:
             self.module.load_state_dict(self.best_weights)
 
