@@ -6,7 +6,8 @@ import struct
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, ClassVar, Literal
@@ -44,43 +45,29 @@ def read_pictures(
     and raise DataError otherwise. Transparency is ignored. Names that begin with a dot or two
     underscores, and files without the suffix of a picture, are left out.
     """
+    from PIL import Image, UnidentifiedImageError
+
     names = list_pictures(path)
     if not names:
         raise DataError(f"{path_argument(path)} has no pictures ({', '.join(_PICTURE_SUFFIXES)})")
-    if path.is_dir():
-        yield from _iterate_pictures(path, names, lambda name: (path / name).open("rb"), unreadable)
-        return
-    with zipfile.ZipFile(path) as archive:
-        yield from _iterate_pictures(path, names, lambda name: archive.open(str(name)), unreadable)
-
-
-def _iterate_pictures(
-    path: Path,
-    names: list[PurePosixPath],
-    opened: Callable[[PurePosixPath], IO[bytes]],
-    unreadable: list[str] | None,
-) -> Iterator[tuple[np.ndarray, str, int]]:
-    from PIL import Image, UnidentifiedImageError
-
-    # The number counts unreadable pictures too, so that it does not depend on ``unreadable``.
-    for number, name in enumerate(names):
-        try:
-            with opened(name) as file:
-                pixels = _read_picture(file)
-        except (*_PICTURE_ERRORS, Image.DecompressionBombError) as error:
-            if unreadable is None:
-                reason = (
-                    "it is of no known format"
-                    if isinstance(error, UnidentifiedImageError)
-                    else error
-                )
-                raise DataError(
-                    f"{path_argument(path)}: {name} cannot be read as a picture: {reason}; repair"
-                    " or remove it, or leave out all such files: dataset.unreadable=skip"
-                ) from error
-            unreadable.append(str(name))
-        else:
-            yield pixels, str(name.parent), number
+    with nullcontext() if path.is_dir() else zipfile.ZipFile(path) as archive:
+        # The number counts unreadable pictures too, so that it does not depend on ``unreadable``.
+        for number, name in enumerate(names):
+            try:
+                with archive.open(str(name)) if archive else (path / name).open("rb") as file:
+                    pixels = _read_picture(file)
+            except (*_PICTURE_ERRORS, Image.DecompressionBombError) as error:
+                if unreadable is None:
+                    is_unknown = isinstance(error, UnidentifiedImageError)
+                    reason = "it is of no known format" if is_unknown else error
+                    raise DataError(
+                        f"{path_argument(path)}: {name} cannot be read as a picture: {reason};"
+                        " repair or remove it, or leave out all such files:"
+                        " dataset.unreadable=skip"
+                    ) from error
+                unreadable.append(str(name))
+            else:
+                yield pixels, str(name.parent), number
 
 
 def list_pictures(path: Path) -> list[PurePosixPath]:
