@@ -133,11 +133,10 @@ def _prescribed_indices(
         np.flatnonzero(table.roles == role) for role in (TRAIN, CALIBRATION, TEST)
     )
     prescribed = RoleSizes(len(train), len(calibration), len(test))
-    counts = (
-        sizes.of_scores(table.name, len(table.y), prescribed)
-        if table.has_scores
-        else sizes.of_roles(table.name, prescribed)
-    )
+    if table.has_scores:
+        counts = sizes.of_scores(table.name, len(table.y), prescribed)
+    else:
+        counts = sizes.of_roles(table.name, prescribed)
 
     def draw(rows: np.ndarray, *n_wanted: int) -> list[np.ndarray]:
         if not len(rows):

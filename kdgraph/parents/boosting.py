@@ -98,10 +98,9 @@ def _fit_catboost(model: Any, train: _Rows, validation: _Rows | None, options: _
     model.set_params(
         thread_count=options.n_threads, allow_writing_files=False, **{seed: options.seed}
     )
+    columns = options.categories or None
     pool, held_out = (
-        None
-        if rows is None
-        else Pool(*rows[:2], weight=rows[2], cat_features=options.categories or None)
+        rows and Pool(*rows[:2], weight=rows[2], cat_features=columns)
         for rows in (train, validation)
     )
     rounds = {} if held_out is None else {"early_stopping_rounds": options.patience}

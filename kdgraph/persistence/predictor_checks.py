@@ -300,7 +300,7 @@ def _require(condition: bool, message: str) -> None:
 
 
 @dataclass(frozen=True)
-class _PostLoadRule:
+class _Rule:
     """Rule for complete objects of one class and its subclasses.
 
     The class is the most derived common base of public classes: scikit-learn does not export all of
@@ -327,59 +327,33 @@ class _PostLoadRule:
             self.hook(value)
 
 
+_TREE_BOOSTING = "GradientBoostingClassifier", "GradientBoostingRegressor"
+_HISTOGRAM_BOOSTING = "HistGradientBoostingClassifier", "HistGradientBoostingRegressor"
+_FORESTS = "RandomForestClassifier", "RandomTreesEmbedding"
+_NEIGHBOURS = "NearestNeighbors", "KNeighborsClassifier", "RadiusNeighborsClassifier"
+_SVM = "SVC", "SVR", "OneClassSVM"
+_K_MEANS = "KMeans", "BisectingKMeans"
 _POST_LOAD_RULES = (
-    _PostLoadRule(
-        "kdgraph.distributions.parametric",
-        ("ScipyFamily",),
-        "family",
-        lambda family: family.check(),
-    ),
-    _PostLoadRule("sklearn.tree", ("BaseDecisionTree",), "tree_", _check_tree),
-    _PostLoadRule(
-        "sklearn.ensemble",
-        ("RandomForestClassifier", "RandomTreesEmbedding"),
-        "estimators_",
-        _check_forest,
-    ),
-    _PostLoadRule("sklearn.ensemble", ("IsolationForest",), "estimators_", _check_isolation_forest),
-    _PostLoadRule(
-        "sklearn.ensemble",
-        ("GradientBoostingClassifier", "GradientBoostingRegressor"),
-        "estimators_",
-        _check_boosting,
-    ),
-    _PostLoadRule(
-        "sklearn.ensemble",
-        ("HistGradientBoostingClassifier", "HistGradientBoostingRegressor"),
-        "_predictors",
-        _check_histogram_boosting,
-    ),
-    _PostLoadRule("sklearn.svm", ("SVC", "SVR", "OneClassSVM"), "support_", _check_support_vectors),
-    _PostLoadRule(
-        "sklearn.cluster", ("KMeans", "BisectingKMeans"), "cluster_centers_", _check_centers
-    ),
-    _PostLoadRule("sklearn.cluster", ("Birch",), "subcluster_centers_", _check_subclusters),
-    _PostLoadRule(
-        "sklearn.preprocessing", ("OneHotEncoder",), "categories_", _check_one_hot_encoder
-    ),
-    _PostLoadRule(
+    _Rule("kdgraph.distributions.parametric", ("ScipyFamily",), "family", lambda f: f.check()),
+    _Rule("sklearn.tree", ("BaseDecisionTree",), "tree_", _check_tree),
+    _Rule("sklearn.ensemble", _FORESTS, "estimators_", _check_forest),
+    _Rule("sklearn.ensemble", ("IsolationForest",), "estimators_", _check_isolation_forest),
+    _Rule("sklearn.ensemble", _TREE_BOOSTING, "estimators_", _check_boosting),
+    _Rule("sklearn.ensemble", _HISTOGRAM_BOOSTING, "_predictors", _check_histogram_boosting),
+    _Rule("sklearn.svm", _SVM, "support_", _check_support_vectors),
+    _Rule("sklearn.cluster", _K_MEANS, "cluster_centers_", _check_centers),
+    _Rule("sklearn.cluster", ("Birch",), "subcluster_centers_", _check_subclusters),
+    _Rule("sklearn.preprocessing", ("OneHotEncoder",), "categories_", _check_one_hot_encoder),
+    _Rule(
         "sklearn.feature_extraction.text", ("CountVectorizer",), "vocabulary_", _check_vocabulary
     ),
-    _PostLoadRule(
-        "sklearn.feature_extraction", ("DictVectorizer",), "vocabulary_", _check_vocabulary
-    ),
-    _PostLoadRule(
-        "sklearn.neighbors",
-        ("NearestNeighbors", "KNeighborsClassifier", "RadiusNeighborsClassifier"),
-        "_fit_X",
-        _check_neighbours,
-        omitted_attribute="_tree",
-    ),
+    _Rule("sklearn.feature_extraction", ("DictVectorizer",), "vocabulary_", _check_vocabulary),
+    _Rule("sklearn.neighbors", _NEIGHBOURS, "_fit_X", _check_neighbours, "_tree"),
 )
 
 
 @cache
-def _post_load_rule(cls: type) -> _PostLoadRule | None:
+def _post_load_rule(cls: type) -> _Rule | None:
     """Return the rule of the most derived base of ``cls`` that has one, or None."""
     # An object exists only if its module, and so the package above it, has been imported. Modules
     # that have not been imported have no objects, and are not imported for this search.

@@ -354,20 +354,15 @@ def _too_large_error(
     # Infinity is suggested as text, which is read as the number too. Records and schemas are JSON,
     # which cannot represent the number.
     cell = str(value) if np.isinf(value) else value
-    way_out = (
-        f"{reference.as_missing([cell])} reads it as missing"
-        if can_be_read
-        else "write NaN where it is missing"
-    )
+    way_out = "write NaN where it is missing"
+    if can_be_read:
+        way_out = f"{reference.as_missing([cell])} reads it as missing"
     if np.isinf(value):
         return DataError(f"{problem}, and features must be finite: {way_out}, else write a number")
     # A code for missing is one value; several long numbers are names, such as those of accounts.
     if len(np.unique(column[np.abs(column) >= MAX_CELL_VALUE])) > _MAX_MISSING_CODES:
-        way_out = (
-            _categorical_or_drop_advice(reference)
-            if can_be_read
-            else "if they are names, leave the column out of X"
-        )
+        way_out = "if they are names, leave the column out of X"
+        way_out = _categorical_or_drop_advice(reference) if can_be_read else way_out
         reason = "many different numbers from 1e18 on, whose squares lose all others"
         return DataError(f"{problem}, one of {reason}: {way_out}, else rescale the column")
     reason = "values from 1e18 on are usually codes for missing, and their squares lose all others"
@@ -478,11 +473,9 @@ def warn_row_numbering(
         return
     rows: pd.DataFrame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(X, copy=False)
     if counting_names := [name for j, name in enumerate(names) if counts_rows(rows.iloc[:, j])]:
-        advice = (
-            f"leave it out: {settings.adding('drop', counting_names)}"
-            if isinstance(X, pd.DataFrame)
-            else "leave it out of X"
-        )
+        advice = "leave it out of X"
+        if isinstance(X, pd.DataFrame):
+            advice = f"leave it out: {settings.adding('drop', counting_names)}"
         warnings.warn(
             f"{table}: the feature {some([repr(name) for name in counting_names])} counts the rows"
             f" in their order, which may be that of the labels; if it is their number, {advice}",

@@ -378,11 +378,9 @@ class ImageFiles(FileSource):
         }
         if len(shapes) > 1:
             examples = " and ".join("×".join(map(str, shape)) for shape in sorted(shapes)[:2])
-            way_out = (
-                override("dataset.size", [28, 28])
-                if len({shape[1:] for shape in shapes}) > 1
-                else override("dataset.channels", 1)
-            )
+            way_out = override("dataset.channels", 1)
+            if len({shape[1:] for shape in shapes}) > 1:
+                way_out = override("dataset.size", [28, 28])
             raise DataError(
                 f"{self._argument} has images of {len(shapes)} shapes, such as"
                 f" {examples}; make them equal: {way_out}"

@@ -331,11 +331,9 @@ class _TrainingRun:
         if not self.has_batch_norm:
             return self.module(inputs), self.module(auxiliary_rows)
         all_rows = torch.cat([inputs, auxiliary_rows])
-        outputs = self.module(
-            all_rows.contiguous(memory_format=torch.channels_last)
-            if all_rows.ndim == 4
-            else all_rows
-        )
+        if all_rows.ndim == 4:
+            all_rows = all_rows.contiguous(memory_format=torch.channels_last)
+        outputs = self.module(all_rows)
         return outputs[: len(inputs)], outputs[len(inputs) :]
 
     def evaluate(self, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
