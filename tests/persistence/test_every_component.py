@@ -37,6 +37,7 @@ SMALL_PARENTS: dict[str, dict[str, Any]] = {
     "ConvolutionalNetwork": {"max_epochs": 1},
     "ResidualNetwork": {"depth": 8, "width": 4, "max_epochs": 1},
     "EncoderNetwork": {"hidden": [8], "embedding_size": 4, "max_epochs": 1},
+    "ContrastiveEncoder": {"hidden": [8], "max_epochs": 1, "pretrain_epochs": 1},
     "PrecomputedScores": {},
     "LatentClassifier": {
         "encoder": {
