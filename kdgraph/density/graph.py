@@ -36,7 +36,7 @@ from kdgraph.density.gaussians import (
 from kdgraph.density.whitening import neighbour_whitening
 from kdgraph.geometry import Locations, Partition, Polytopes, polytopes_of, take_rows
 from kdgraph.geometry.kinds import forest_partition_of, tree_partition_of
-from kdgraph.geometry.out_of_bag import IN_BAG, OutOfBagIndex
+from kdgraph.geometry.leaf_index import IN_BAG, OutOfBagIndex
 from kdgraph.geometry.partition import PolytopeIndex
 from kdgraph.smoothing.neighbours import MAX_MEANS_IN_PRODUCT, NearestMean
 

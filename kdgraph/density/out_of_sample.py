@@ -7,7 +7,7 @@ them, each with the graph whose class masses it can take without a row:
   predicted without its own class;
 - :class:`OutOfBagRows`: the rows that a bagged forest was fitted on. A training row counts only in
   the trees that it is out of bag in, and two training rows are compared in the trees that both are
-  out of bag in (:class:`~kdgraph.geometry.out_of_bag.OutOfBagIndex`). So neither label has shaped
+  out of bag in (:class:`~kdgraph.geometry.leaf_index.OutOfBagIndex`). So neither label has shaped
   a leaf that the pair is compared in;
 - :class:`FoldRows`: the rows behind any other parent. Each fold is predicted by the graph of a
   parent that was fitted on the other folds.

@@ -16,8 +16,8 @@ from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
 from kdgraph.geometry.leaf_cells import CellIndex
-from kdgraph.geometry.leaf_index import LeafIndex, compiled, is_cheaper_by_members, leaf_similarity
-from kdgraph.geometry.out_of_bag import RowIndex
+from kdgraph.geometry.leaf_comparison import compiled, leaf_similarity
+from kdgraph.geometry.leaf_index import LeafIndex, RowIndex, is_cheaper_by_members
 from kdgraph.geometry.partition import Locations, PolytopeIndex, shares_memory, take_rows
 
 # Rows that go down a tree side by side, so that the memory is read for one while another waits;

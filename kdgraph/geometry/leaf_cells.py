@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from kdgraph.geometry.leaf_index import compiled
+from kdgraph.geometry.leaf_comparison import compiled
 from kdgraph.geometry.partition import map_blocks, take_rows
 
 # Queries of a block: enough to hide the cost of a task, few enough that two cores stay busy on

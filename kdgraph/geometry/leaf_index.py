@@ -4,35 +4,44 @@ The code of a row is the leaf in which each tree puts it, and the geodesic simil
 is the fraction of trees with equal leaves (Dey et al. 2024, Section 4.3 and Eq. 14).
 :class:`LeafIndex` computes the class masses around queries and their nearest polytopes without a
 matrix of all pairs; it has two counters that return the same integers, compiled by numba, and takes
-the cheaper one for each block of queries. The compiled loops are original to kdgraph.
+the cheaper one for each block of queries.
+
+A tree of a bagged forest is fitted on a bootstrap sample; a training row that is not in the sample
+is *out of bag*, and the tree is independent of its label
+(:func:`~kdgraph.base.frozen.out_of_bag_rows`). :class:`RowIndex` compares a new row with each row
+of the index in the trees that count for the latter, and :class:`OutOfBagIndex` a pair of training
+rows in the trees for which both are out of bag. They and the compiled loops are original to
+kdgraph.
 """
 
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from kdgraph.compilation import kernel
-from kdgraph.geometry.partition import map_blocks, take_rows
+from kdgraph.geometry.leaf_comparison import (
+    POLYTOPES_PER_TILE,
+    compiled,
+    contract_histogram,
+    empty_tiles,
+    pad_queries,
+    query_by_comparison,
+)
+from kdgraph.geometry.partition import count_ones, map_blocks, pack_bits, take_rows
 
 # Queries of a block: enough to hide the cost of a task, few enough that two cores stay busy on
 # 1,000 rows.
 _QUERY_BLOCK = 128
 # A block has a query for at most so many polytopes, so that the memory of the counts costs nothing.
 _POLYTOPES_PER_QUERY = 256
-# Queries that are compared with a tile of polytopes one after the other, while it is in cache.
-_QUERIES_PER_TILE = 32
-# Polytopes that are compared with one query at once; the fastest of 256 to 2,048.
-_POLYTOPES_PER_TILE = 1024
 # Above this fraction of polytopes × trees, the comparison with all polytopes is faster than the
 # walk over leaf members: a comparison takes 0.020 ns, a visited member 0.85 ns.
 _MAX_VISIT_FRACTION = 0.024
-# Rows that :func:`leaf_similarity` compares with one query after the other, while they are
-# in the cache of a core.
-_SIMILARITY_TILE = 512
-
-compiled = kernel(boundscheck=False)
+# Sums at so many exponents are added pair by pair; at more of them, as in a search, the weights of
+# equal fractions are added first.
+_MAX_EXPONENTS_OF_PAIRS = 2
 
 
 @compiled
@@ -91,70 +100,6 @@ def count_by_members(leaves, starts, members, counts, met):
 
 
 @compiled
-def _count_by_comparison(leaves, tiles, counts):
-    """Add the matches of an even number of queries with all polytopes to ``counts``: UInt16[m, p].
-
-    It compares all leaves. ``leaves``: [m, T], leaf numbers in each tree, T a multiple of 4;
-    ``tiles``: [tiles, T, w], those of the polytopes, w at a time.
-    """
-    # A tile stays in cache while all queries pass over it. Each step takes two queries and four
-    # trees: values that are read are used twice, and counts are written once for four trees (1.35
-    # times as fast as one by one). The inner loop over polytopes runs at SIMD speed.
-    width = tiles.shape[2]
-    for s in range(tiles.shape[0]):
-        for q in range(0, leaves.shape[0], 2):
-            counts_a = counts[q, s * width : (s + 1) * width]
-            counts_b = counts[q + 1, s * width : (s + 1) * width]
-            a, b = leaves[q], leaves[q + 1]
-            for t in range(0, leaves.shape[1], 4):
-                c0, c1, c2, c3 = tiles[s, t], tiles[s, t + 1], tiles[s, t + 2], tiles[s, t + 3]
-                a0, a1, a2, a3 = a[t], a[t + 1], a[t + 2], a[t + 3]
-                b0, b1, b2, b3 = b[t], b[t + 1], b[t + 2], b[t + 3]
-                for i in range(width):
-                    x0, x1, x2, x3 = c0[i], c1[i], c2[i], c3[i]
-                    counts_a[i] += (
-                        np.uint16(x0 == a0)
-                        + np.uint16(x1 == a1)
-                        + np.uint16(x2 == a2)
-                        + np.uint16(x3 == a3)
-                    )
-                    counts_b[i] += (
-                        np.uint16(x0 == b0)
-                        + np.uint16(x1 == b1)
-                        + np.uint16(x2 == b2)
-                        + np.uint16(x3 == b3)
-                    )
-
-
-@compiled
-def _collect_histogram(counts, polytopes, histogram):
-    """Add the mass of all polytopes to ``histogram``, and return the nearest anchor or -1.
-
-    ``histogram``: Float[K, T + 1], masses by class and count. Only polytopes whose ``number`` is
-    below ``anchors`` can be nearest; ties go to the lowest number. ``counts`` is set to 0.
-    """
-    number, anchors, class_starts, class_of, weight_of = polytopes
-    nearest, max_count = -1, 0
-    # Most counts are 0, so that four 16-bit counts are tested at a time, as one 64-bit word.
-    words = counts.view(np.uint64)
-    for w in range(words.shape[0]):
-        if words[w] == 0:
-            continue
-        for i in range(4 * w, 4 * w + 4):
-            count = counts[i]
-            if count == 0:
-                continue
-            if number[i] < anchors and (
-                count > max_count or (count == max_count and number[i] < nearest)
-            ):
-                nearest, max_count = number[i], count
-            for j in range(class_starts[i], class_starts[i + 1]):
-                histogram[class_of[j], count] += weight_of[j]
-        words[w] = 0
-    return nearest
-
-
-@compiled
 def _collect_members(counts, met, polytopes, is_integer, histogram):
     """Do what :func:`_collect_histogram` does for the polytopes ``met``: Int[m]."""
     # In ascending order the sums are those of the comparison with all polytopes, to the last bit.
@@ -173,23 +118,6 @@ def _collect_members(counts, met, polytopes, is_integer, histogram):
         for j in range(class_starts[i], class_starts[i + 1]):
             histogram[class_of[j], count] += weight_of[j]
     return nearest
-
-
-@compiled
-def _contract_histogram(histogram, powers, masses):
-    """Add Σ_count ``histogram``[·, count] · ``powers``[count, ·] to ``masses``: Float[K, k].
-
-    ``histogram``: Float[K, T + 1], which is set to 0; ``powers``: Float[T + 1, k].
-    """
-    # Counts are added in ascending order: the result is then the same to the last bit for any block
-    # size and any number of threads.
-    for y in range(histogram.shape[0]):
-        for count in range(1, histogram.shape[1]):
-            mass = histogram[y, count]
-            if mass != 0.0:
-                histogram[y, count] = 0.0
-                for k in range(powers.shape[1]):
-                    masses[y, k] += mass * powers[count, k]
 
 
 @compiled
@@ -212,26 +140,7 @@ def query_by_members(leaves, starts, members, polytopes, is_integer, powers, mas
     for q in range(leaves.shape[0]):
         n_met = count_by_members(leaves[q], starts, members, counts, met)
         nearest[q] = _collect_members(counts, met[:n_met], polytopes, is_integer, histogram)
-        _contract_histogram(histogram, powers, masses[q])
-
-
-@compiled
-def query_by_comparison(leaves, tiles, polytopes, powers, masses, nearest):
-    """Fill the masses and nearest polytopes of queries by comparison with all polytopes.
-
-    The cost is fixed at polytopes × trees, at SIMD speed. ``leaves``: Int[m', T'], leaf numbers of
-    the queries in each tree, padded to an even number of rows and to the width of ``tiles``:
-    Int[tiles, T', w], leaf numbers of the polytopes. Others are as in :func:`query_by_members`.
-    """
-    counts = np.zeros((_QUERIES_PER_TILE, tiles.shape[0] * tiles.shape[2]), np.uint16)
-    histogram = np.zeros((masses.shape[1], powers.shape[0]))
-    for first in range(0, nearest.shape[0], _QUERIES_PER_TILE):
-        tile_queries = leaves[first : first + _QUERIES_PER_TILE]
-        _count_by_comparison(tile_queries, tiles, counts)
-        for q in range(min(tile_queries.shape[0], nearest.shape[0] - first)):
-            query_counts = counts[q, : 4 * ((polytopes[0].shape[0] + 3) // 4)]
-            nearest[first + q] = _collect_histogram(query_counts, polytopes, histogram)
-            _contract_histogram(histogram, powers, masses[first + q])
+        contract_histogram(histogram, powers, masses[q])
 
 
 class LeafIndex:
@@ -372,7 +281,7 @@ class LeafIndex:
             query_by_members(*members, polytopes, self._is_integer, powers, masses, nearest)
         else:
             tiles = self._comparison_tiles()
-            padded = self._pad_queries(leaves, tiles)
+            padded = pad_queries(self._tree_local_leaves(leaves, tiles.dtype), tiles)
             query_by_comparison(padded, tiles, polytopes, powers, masses, nearest)
         return masses, nearest
 
@@ -385,36 +294,16 @@ class LeafIndex:
         """Return leaf numbers in each tree, [n, T], the maximum of ``dtype`` for empty leaves."""
         return np.where(leaves >= 0, leaves - self._first_leaf, np.iinfo(dtype).max).astype(dtype)
 
-    def _pad_queries(self, leaves: np.ndarray, tiles: np.ndarray) -> np.ndarray:
-        """Return tree-local leaves of the queries, [n, T], padded as the comparison needs them."""
-        # Padding and empty leaves have the maximum of the dtype, the padding of tiles the number
-        # below it: neither equals a leaf of a polytope, so that neither adds a match.
-        padded = np.full(
-            (_round_up(len(leaves), 2), tiles.shape[1]),
-            np.iinfo(tiles.dtype).max,
-            dtype=tiles.dtype,
-        )
-        padded[: len(leaves), : self.n_trees] = self._tree_local_leaves(leaves, tiles.dtype)
-        return padded
-
     def _comparison_tiles(self) -> np.ndarray:
         """Return the tree-local leaves of the polytopes, [tiles, T, w]; built at the first call."""
         if self._tiles is None:
-            dtype = np.dtype(np.uint16 if self.n_polytopes < 2**16 - 1 else np.int32)
-            n_tiles = -(-self.n_polytopes // _POLYTOPES_PER_TILE)
-            tiles = np.full(
-                (n_tiles, _round_up(self.n_trees, 4), _POLYTOPES_PER_TILE),
-                np.iinfo(dtype).max - 1,
-                dtype=dtype,
-            )
-            for s in range(n_tiles):
-                codes = take_rows(
-                    self._codes,
-                    self._representatives[s * _POLYTOPES_PER_TILE : (s + 1) * _POLYTOPES_PER_TILE],
-                )
-                tiles[s, : self.n_trees, : len(codes)] = self._tree_local_leaves(
-                    self._leaves_of(codes), dtype
-                ).T
+            tiles = empty_tiles(self.n_polytopes, self.n_trees)
+            for tile, first in zip(
+                tiles, range(0, self.n_polytopes, POLYTOPES_PER_TILE), strict=True
+            ):
+                rows = self._representatives[first : first + POLYTOPES_PER_TILE]
+                leaves = self._leaves_of(take_rows(self._codes, rows))
+                tile[: self.n_trees, : len(rows)] = self._tree_local_leaves(leaves, tiles.dtype).T
             self._tiles = tiles
         return self._tiles
 
@@ -427,26 +316,286 @@ def is_cheaper_by_members(meetings: float, n_polytopes: int) -> bool:
     return meetings <= _MAX_VISIT_FRACTION * n_polytopes
 
 
-def _round_up(n: int, step: int) -> int:
-    return step * -(-n // step)
+IN_BAG = -1
+"""Code of a training row in a tree that was fitted on it."""
 
 
-def leaf_similarity(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return K(r, s) = t_rs / T (Eq. 14) of codes Int[m, T] and Int[n, T], Float[m, n].
+@compiled
+def _query_new_rows(codes, leaves_of_nodes, rows, n_out, begin, table, masses, nearest):
+    """Fill the class masses of new rows, and their nearest rows of the index.
 
-    It is the fraction of trees in which two codes have the same leaf, as a dense matrix, so that m
-    × n must be small.
+    ``codes``: Int[m, T], nodes of the queries; ``leaves_of_nodes``: Int[T + 1] and Int[nodes], -1
+    for nodes without a row; ``rows``: members of leaves, and numbers, Int[n], classes and weights
+    of the rows, no weights if all are 1; ``n_out``: Int[n], number of trees that count for each;
+    ``begin``: Int[n], where the powers of its fractions begin in ``table``, Float[f, k]. Filled are
+    ``masses``: Float[m, K, k], and ``nearest``: Int[m], unless it is empty.
     """
-    # The compiled loop takes an even number of queries and a multiple of four trees. Padding
-    # is -1 in ``a`` and -2 in ``b``, so that it never matches.
-    n_trees = a.shape[1]
-    width = max(1, min(_SIMILARITY_TILE, len(b)))
-    n_tiles, padded_trees = -(-len(b) // width), _round_up(n_trees, 4)
-    rows = np.full((_round_up(len(a), 2), padded_trees), -1, dtype=np.int32)
-    rows[: len(a), :n_trees] = a
-    columns = np.full((n_tiles * width, padded_trees), -2, dtype=np.int32)
-    columns[: len(b), :n_trees] = b
-    counts = np.zeros((len(rows), len(columns)), dtype=np.uint16)
-    tiles = np.ascontiguousarray(columns.reshape(n_tiles, width, padded_trees).transpose(0, 2, 1))
-    _count_by_comparison(rows, tiles, counts)
-    return counts[: len(a), : len(b)] / n_trees
+    # All trees count for a new row, so that the denominator of a pair is that of the other row. A
+    # query meets thousands of rows, in an order of leaves: what is read of each is small and in as
+    # few arrays as possible, and their sums stay in registers or the cache until the row is done.
+    leaf_starts, leaf_number = leaves_of_nodes
+    starts, members, number, classes, weights = rows
+    n = classes.shape[0]
+    counts, met = np.zeros(n, np.uint16), np.empty(n + 1, np.int32)
+    leaves, sums = np.empty(codes.shape[1], np.int32), np.empty(masses.shape[1:])
+    histogram = np.zeros((masses.shape[1], table.shape[0]))
+    for q in range(codes.shape[0]):
+        for t in range(codes.shape[1]):
+            leaves[t] = leaf_number[leaf_starts[t] + codes[q, t]]
+        pairs = met[: count_by_members(leaves, starts, members, counts, met)]
+        if nearest.shape[0] > 0:
+            nearest[q] = _most_similar(pairs, counts, n_out, number)
+        sums[:] = 0.0
+        few = table.shape[1] <= _MAX_EXPONENTS_OF_PAIRS
+        if few and masses.shape[1] == 2:
+            _add_two_classes(pairs, counts, classes, weights, begin, table, sums)
+        elif few or table.shape[0] > pairs.shape[0]:
+            for i in pairs:
+                weight = weights[i] if weights.shape[0] > 0 else 1.0
+                fraction, y = begin[i] + counts[i], classes[i]
+                for k in range(table.shape[1]):
+                    sums[y, k] += weight * table[fraction, k]
+        else:
+            for i in pairs:
+                weight = weights[i] if weights.shape[0] > 0 else 1.0
+                histogram[classes[i], begin[i] + counts[i]] += weight
+            _contract(histogram, table, sums)
+        for i in pairs:
+            counts[i] = 0
+        masses[q] = sums
+
+
+@compiled
+def _add_two_classes(pairs, counts, classes, weights, begin, table, sums):
+    """Add the weighted powers of ``pairs``: Int[m] to ``sums``: Float[2, k]."""
+    # An address that depends on the class makes each addition wait for the one before it to reach
+    # memory. Two sums in registers take two thirds of the time of the loop over pairs.
+    for k in range(table.shape[1]):
+        first, second = 0.0, 0.0
+        for i in pairs:
+            value = table[begin[i] + counts[i], k]
+            if weights.shape[0] > 0:
+                value *= weights[i]
+            of_second = value * classes[i]
+            first += value - of_second
+            second += of_second
+        sums[0, k], sums[1, k] = first, second
+
+
+@compiled
+def _contract(histogram, table, sums):
+    """Add Σ_f ``histogram``[·, f] · ``table``[f, ·] to ``sums``, and set ``histogram`` to 0."""
+    for y in range(histogram.shape[0]):
+        for fraction in range(histogram.shape[1]):
+            mass = histogram[y, fraction]
+            if mass != 0.0:
+                histogram[y, fraction] = 0.0
+                for k in range(table.shape[1]):
+                    sums[y, k] += mass * table[fraction, k]
+
+
+@compiled
+def _most_similar(met, counts, n_out, number):
+    """Return the number of the row with the largest count / n_out, of several the lowest; or -1."""
+    best, best_count, best_trees = -1, 0, 1
+    for i in met:
+        # Fractions are compared as integers, so that ties are exact.
+        ahead = np.int64(counts[i]) * best_trees - best_count * n_out[i]
+        if ahead > 0 or (ahead == 0 and number[i] < best):
+            best, best_count, best_trees = number[i], np.int64(counts[i]), n_out[i]
+    return best
+
+
+@compiled
+def _query_training_rows(leaves, query_masks, query_ids, rows, masks, powers, masses):
+    """Fill the class masses of training rows, each without the row itself.
+
+    ``leaves``: Int[m, T], leaf numbers of the queries, negative in bag; ``query_masks``: UInt64[m,
+    W] and ``masks``: UInt64[n, W], a bit for each tree that a row is out of bag in; ``query_ids``:
+    Int[m], numbers of the queries. Others are as in :func:`_query_new_rows`.
+    """
+    starts, members, number, classes, weights = rows
+    n, n_classes, n_fractions = number.shape[0], masses.shape[1], powers.shape[0] ** 2
+    counts, met = np.zeros(n, np.uint16), np.empty(n + 1, np.int32)
+    partners, fractions = np.empty(n, np.int64), np.empty(n, np.int64)
+    order = np.empty(n, np.int64)
+    class_ends = np.empty(n_classes + 1, np.int64)
+    # Most pairs have one of few fractions c / trees, so that weights are summed by class and
+    # fraction first, and each exponent then costs a sum over fractions instead of over pairs: 4
+    # times as fast at the 24 exponents of a search. The fractions that occur are listed.
+    histogram = np.zeros(n_fractions)
+    is_listed, listed = np.zeros(n_fractions, np.bool_), np.empty(n_fractions, np.int64)
+    for q in range(leaves.shape[0]):
+        n_pairs = 0
+        class_ends[:] = 0
+        for i in met[: count_by_members(leaves[q], starts, members, counts, met)]:
+            count = np.int64(counts[i])
+            counts[i] = 0
+            if number[i] == query_ids[q]:
+                continue
+            # Each pair has its own denominator: the trees for which both are out of bag.
+            trees = 0
+            for b in range(masks.shape[1]):
+                trees += count_ones(masks[i, b] & query_masks[q, b])
+            partners[n_pairs], fractions[n_pairs] = i, trees * powers.shape[0] + count
+            class_ends[classes[i] + 1] += 1
+            n_pairs += 1
+        # A counting sort of the pairs by class: afterwards the pairs of class y are those before
+        # class_ends[y], from the end of the class before it on.
+        for y in range(n_classes):
+            class_ends[y + 1] += class_ends[y]
+        for j in range(n_pairs):
+            y = classes[partners[j]]
+            order[class_ends[y]] = j
+            class_ends[y] += 1
+        first = 0
+        for y in range(n_classes):
+            n_listed = 0
+            for o in range(first, class_ends[y]):
+                fraction = fractions[order[o]]
+                histogram[fraction] += weights[partners[order[o]]]
+                if not is_listed[fraction]:
+                    is_listed[fraction] = True
+                    listed[n_listed] = fraction
+                    n_listed += 1
+            first = class_ends[y]
+            for j in range(n_listed):
+                fraction = listed[j]
+                trees, count = fraction // powers.shape[0], fraction % powers.shape[0]
+                for k in range(powers.shape[2]):
+                    masses[q, y, k] += histogram[fraction] * powers[trees, count, k]
+                histogram[fraction] = 0.0
+                is_listed[fraction] = False
+
+
+class RowIndex(LeafIndex):
+    """Index of rows with one class each, by the leaves of the trees that count for them.
+
+    The similarity of a new row x and a row s of the index is the fraction of the trees that count
+    for s in which both share a leaf. Rows that no tree counts for have no similarity to any row.
+
+    ``codes``, Int[n, T], are the nodes of the rows, :data:`IN_BAG` in trees that do not count. Each
+    row has a class, Int[n], of ``n_classes``, and a weight, Float[n].
+
+    >>> codes = np.array([[1, IN_BAG, 1], [1, 2, IN_BAG], [1, 2, 2]])  # three rows in three trees
+    >>> index = RowIndex(codes, [0, 1, 1], np.ones(3), 2, np.array([0, 3, 6, 9]))
+    >>> index.query(np.array([[1, 1, 1]]), np.array([1.0]))[0][:, :, 0].round(2)
+    array([[1.  , 0.83]])
+    """
+
+    def __init__(
+        self,
+        codes: np.ndarray,
+        classes: np.ndarray,
+        weights: np.ndarray,
+        n_classes: int,
+        leaf_starts: np.ndarray,
+        *,
+        n_jobs: int | None = None,
+    ):
+        class_weights = np.zeros((len(codes), n_classes))
+        class_weights[np.arange(len(codes)), classes] = weights
+        super().__init__(codes, class_weights, leaf_starts, n_jobs=n_jobs)
+        order = self._polytope_ids
+        self._n_out = (codes >= 0).sum(axis=1)[order]
+        # The table of powers has the fractions of the numbers of trees that occur, one after the
+        # other: the fewer, the more of it is in the first cache.
+        self._numbers_of_trees, position = np.unique(self._n_out, return_inverse=True)
+        self._first_power = (position * (self._n_out.max(initial=0) + 1)).astype(np.int32)
+        self._classes = np.ascontiguousarray(np.asarray(classes)[order], dtype=np.int32)
+        self._row_weights = np.ascontiguousarray(np.asarray(weights)[order], dtype=np.float64)
+        self._has_unit_weights = bool((self._row_weights == 1).all())
+
+    def query(
+        self, codes: np.ndarray, exponents: np.ndarray, *, with_nearest: bool = True
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the class masses of new rows at every exponent, and their nearest rows.
+
+        ``codes``, Int[m, T], are without :data:`IN_BAG`. The masses, Float[m, K, k], are Σ_s K(x,
+        s)^exponent · weight of s. The nearest row, Int[m], is the first one of largest similarity,
+        -1 if none shares a leaf; there are none without ``with_nearest``.
+        """
+        masses = self._empty_masses(codes, exponents)
+        nearest = np.full(len(codes) if with_nearest else 0, -1, dtype=np.int64)
+        table = self._powers(self._numbers_of_trees, exponents).reshape(-1, len(exponents))
+        query_block = partial(self._query_new_block, table=table, with_nearest=with_nearest)
+        blocks = self._blocks_of(np.argsort(codes[:, 0], kind="stable"))
+        for rows, (block_masses, block_nearest) in map_blocks(
+            query_block, codes, blocks, self.n_jobs
+        ):
+            masses[rows] = block_masses
+            if with_nearest:
+                nearest[rows] = block_nearest
+        return masses, nearest
+
+    def _empty_masses(self, codes: np.ndarray, exponents: np.ndarray) -> np.ndarray:
+        return np.zeros((len(codes), self.n_classes, len(exponents)))
+
+    def _powers(self, trees: np.ndarray, exponents: np.ndarray) -> np.ndarray:
+        """Return (count / trees)^exponent, Float[u, N, k], for numbers of ``trees``, Int[u]."""
+        counts = np.arange(self._n_out.max(initial=0) + 1)
+        fractions = np.minimum(counts / np.maximum(trees, 1)[:, None], 1.0)
+        return fractions[:, :, None] ** np.asarray(exponents, dtype=np.float64)
+
+    @property
+    def _rows(self) -> tuple[np.ndarray, ...]:
+        leaves = self._starts, self._members
+        return *leaves, self._polytope_ids, self._classes, self._row_weights
+
+    def _query_new_block(
+        self, codes: np.ndarray, table: np.ndarray, with_nearest: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        masses = np.zeros((len(codes), self.n_classes, table.shape[1]))
+        nearest = np.full(len(codes) if with_nearest else 0, -1, dtype=np.int64)
+        leaves_of_nodes = self._leaf_starts, self._leaf_number
+        *rows, weights = self._rows
+        rows = *rows, weights[:0] if self._has_unit_weights else weights
+        trees = self._n_out, self._first_power
+        _query_new_rows(codes, leaves_of_nodes, rows, *trees, table, masses, nearest)
+        return masses, nearest
+
+
+class OutOfBagIndex(RowIndex):
+    """Index of the training rows of a bagged forest by the leaves in which they are out of bag.
+
+    New rows are compared as by :class:`RowIndex`. Two training rows are compared in the trees that
+    both are out of bag in. So neither label has shaped a leaf that the pair is compared in.
+
+    >>> codes = np.array([[1, IN_BAG, 1], [1, 2, IN_BAG], [1, 2, 2]])  # three rows in three trees
+    >>> index = OutOfBagIndex(codes, [0, 1, 1], np.ones(3), 2, np.array([0, 3, 6, 9]))
+    >>> index.query_training(codes, np.array([0, 1, 2]), np.array([1.0]))[:, :, 0]
+    array([[0. , 1.5],
+           [1. , 1. ],
+           [0.5, 1. ]])
+    """
+
+    def __init__(self, codes: np.ndarray, *rows: Any, n_jobs: int | None = None):
+        super().__init__(codes, *rows, n_jobs=n_jobs)
+        self._masks = pack_bits([codes[self._polytope_ids] >= 0])
+
+    def query_training(
+        self, codes: np.ndarray, numbers: np.ndarray, exponents: np.ndarray
+    ) -> np.ndarray:
+        """Return the class masses of rows that the forest was fitted on, without their own.
+
+        ``codes``, Int[m, T], have :data:`IN_BAG` for trees that were fitted on the row, and
+        ``numbers``, Int[m], are positions among the rows of the index, -1 for a row that is not
+        among them. The masses, Float[m, K, k], are Σ_{s ≠ i} K(i, s)^exponent · weight of s for
+        each row i, class and exponent.
+        """
+        masses = self._empty_masses(codes, exponents)
+        powers = self._powers(np.arange(self._n_out.max(initial=0) + 1), exponents)
+        query_block = partial(self._query_training_block, powers=powers)
+        queries = np.column_stack([numbers, codes])
+        blocks = self._blocks_of(np.argsort(codes[:, 0], kind="stable"))
+        for rows, block_masses in map_blocks(query_block, queries, blocks, self.n_jobs):
+            masses[rows] = block_masses
+        return masses
+
+    def _query_training_block(self, queries: np.ndarray, powers: np.ndarray) -> np.ndarray:
+        """Return masses of a few training rows, their numbers before their codes."""
+        masses = np.zeros((len(queries), self.n_classes, powers.shape[2]))
+        numbers, codes = queries[:, 0].astype(np.int64), queries[:, 1:]
+        leaves, masks = self._leaves_of(codes), pack_bits([codes >= 0])
+        _query_training_rows(leaves, masks, numbers, self._rows, self._masks, powers, masses)
+        return masses

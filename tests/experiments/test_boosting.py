@@ -8,7 +8,7 @@ import pytest
 
 from experiments.boosting import comparison, kernel
 from kdgraph.base import Rows
-from kdgraph.geometry.leaf_index import leaf_similarity
+from kdgraph.geometry.leaf_comparison import leaf_similarity
 from tests.results.conftest import make_record
 
 

@@ -12,7 +12,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from kdgraph.geometry import LeafIndex, leaf_cells, partition_of, polytopes_of
 from kdgraph.geometry import forest as forest_module
 from kdgraph.geometry.leaf_cells import CellIndex
-from kdgraph.geometry.out_of_bag import RowIndex
+from kdgraph.geometry.leaf_index import RowIndex
 
 EXPONENTS = np.array([0.3, 2.0, 20.0])
 

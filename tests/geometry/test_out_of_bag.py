@@ -10,7 +10,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 from kdgraph.base.rows import OutOfBag
 from kdgraph.geometry import leaf_index, partition_of
-from kdgraph.geometry.out_of_bag import IN_BAG, OutOfBagIndex, RowIndex
+from kdgraph.geometry.leaf_index import IN_BAG, OutOfBagIndex, RowIndex
 
 EXPONENTS = np.array([0.3, 1.0, 5.0])
 
