@@ -124,7 +124,7 @@ def query_by_comparison(leaves, tiles, polytopes, powers, masses, nearest):
 
 
 def empty_tiles(n_polytopes: int, n_trees: int) -> np.ndarray:
-    """Return tiles for the leaf numbers of polytopes, [tiles, T', w], without any of them yet."""
+    """Return tiles for leaf numbers of polytopes, Int[tiles, T', w], without any of them yet."""
     # Padding and empty leaves of queries have the maximum of the dtype, the padding of tiles the
     # number below it: neither equals a leaf of a polytope, so that neither adds a match.
     dtype = np.dtype(np.uint16 if n_polytopes < 2**16 - 1 else np.int32)
