@@ -17,7 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdgraph.geometry.leaf_cells import CellIndex
 from kdgraph.geometry.leaf_comparison import compiled, leaf_similarity
-from kdgraph.geometry.leaf_index import LeafIndex, RowIndex, is_cheaper_by_members
+from kdgraph.geometry.leaf_index import (
+    LeafIndex,
+    RowIndex,
+    check_nodes,
+    is_cheaper_by_members,
+)
 from kdgraph.geometry.partition import Locations, PolytopeIndex, shares_memory, take_rows
 
 # Rows that go down a tree side by side, so that the memory is read for one while another waits;
@@ -145,6 +150,7 @@ class TreePartition:
 
         Parameters are those of :meth:`index`. With ``approximates`` it may be by cells.
         """
+        check_nodes(codes, self.leaf_starts)  # they may come from a file
         if approximates and self.has_cells(take_rows(codes, rows)):
             return CellIndex(codes, class_weights, self.leaf_starts, rows=rows, n_jobs=self.n_jobs)
         meetings = self.mean_meetings(take_rows(codes, rows))

@@ -198,10 +198,7 @@ class LeafIndex:
         ).astype(np.int64)
         self._codes, self._representatives = codes, rows[self._polytope_ids]
         self._tiles: np.ndarray | None = None
-        # The compiled loops do not check bounds: with other codes they would write beyond their
-        # arrays.
-        if codes.size and (codes.min() < -1 or (codes.max(axis=0) >= np.diff(leaf_starts)).any()):
-            raise ValueError("codes name nodes that their trees do not have")
+        check_nodes(codes, leaf_starts, lowest=IN_BAG)
         self._build_leaf_members()
         class_weights = class_weights[self._polytope_ids]
         row, self._class_of = np.nonzero(class_weights)
@@ -306,6 +303,15 @@ class LeafIndex:
                 tile[: self.n_trees, : len(rows)] = self._tree_local_leaves(leaves, tiles.dtype).T
             self._tiles = tiles
         return self._tiles
+
+
+def check_nodes(codes: np.ndarray, leaf_starts: np.ndarray, *, lowest: int = 0) -> None:
+    """Raise ValueError for codes, Int[n, T], that are no nodes of their trees.
+
+    Compiled loops do not check bounds: with other codes they would write beyond their arrays.
+    """
+    if codes.size and (codes.min() < lowest or (codes.max(axis=0) >= np.diff(leaf_starts)).any()):
+        raise ValueError("codes name nodes that their trees do not have")
 
 
 def is_cheaper_by_members(meetings: float, n_polytopes: int) -> bool:

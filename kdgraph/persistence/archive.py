@@ -53,8 +53,7 @@ class LoadError(UsageError):
 
     Examples
     --------
-    >>> from functools import cache
-    from pathlib import Path
+    >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> from kdgraph.persistence import LoadError, load
     >>> with TemporaryDirectory() as folder:

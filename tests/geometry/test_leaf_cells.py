@@ -112,3 +112,17 @@ def test_cells_are_for_large_leaves_of_boosted_trees(monkeypatch):
     kind, found, exact = index(forest, noise.integers(0, 2, 1500), approximates=True)
     assert kind is RowIndex
     np.testing.assert_allclose(found, exact, rtol=1e-11)
+
+
+@pytest.mark.parametrize("node", [-1, 10**5])
+def test_codes_of_no_node_are_refused(monkeypatch, node):
+    # A file may hold any codes, and the loops write where these lead.
+    monkeypatch.setattr(forest_module, "_MIN_POLYTOPES_IN_CELLS", 100)
+    X, y = make_classification(600, 5, random_state=0)
+    partition = partition_of(HistGradientBoostingClassifier(max_iter=10).fit(X, y))
+    codes = partition.encode(X)
+    rows = np.arange(len(codes))
+    assert isinstance(partition.mass_index(codes, np.eye(2)[y], rows, approximates=True), CellIndex)
+    codes[3, 2] = node
+    with pytest.raises(ValueError, match="codes name nodes that their trees do not have"):
+        partition.mass_index(codes, np.eye(2)[y], rows, approximates=True)
