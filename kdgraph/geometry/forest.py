@@ -146,7 +146,7 @@ class TreePartition:
     def mass_index(
         self, codes: np.ndarray, class_weights: np.ndarray, rows: np.ndarray, *, approximates: bool
     ) -> PolytopeIndex:
-        """Return an index of polytopes that is not asked for the nearest one.
+        """Return an index of the class masses of polytopes, not of the nearest one.
 
         Parameters are those of :meth:`index`. With ``approximates`` it may be by cells.
         """

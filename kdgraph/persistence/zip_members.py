@@ -22,7 +22,7 @@ _MAX_EXPANSION, _MIN_EXPANDED_BYTES = 100, 64 * 1024**2
 
 
 class ZipMembers(Mapping[str, bytes]):
-    """Contents of the members of a zip archive by name, unpacked when they are asked for.
+    """Contents of the members of a zip archive by name, unpacked at first access.
 
     ValueError is raised if the archive is damaged, names a file outside of itself or one member
     twice, or expands to more than 100 times its size.

@@ -4,7 +4,7 @@ Only this module uses the network. It fetches into the cache what is missing, an
 of openml-python to one line.
 
 openml-python deletes the whole folder of a data set, or of a task, if it cannot fetch a part of it:
-without a network the rows on a disk would be lost with the description that was asked for. So it
+without a network the rows on a disk would be lost with the description that was requested. So it
 fetches into a folder of its own, from which complete fetches are moved into the cache.
 """
 

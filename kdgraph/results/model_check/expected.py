@@ -100,7 +100,7 @@ def _read(path: Path) -> pd.DataFrame:
         frame = read_table(resolve_existing(str(path)), TextFormat()).frame
     except DataError as error:
         raise UsageError(str(error).replace(path_argument(path), f"--expect {path}")) from error
-    # An index that pandas writes unless it is told not to.
+    # An index, which pandas writes by default.
     return frame.loc[:, [name for name in frame if not str(name).startswith("Unnamed: ")]]
 
 
